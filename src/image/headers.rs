@@ -1,0 +1,213 @@
+//! The ELF header, program headers and section headers: capped buffers viewed through `object`'s raw types.
+
+use super::{Header, ImageError, Input, Section, Segment};
+use crate::facts::Problem;
+use crate::limits::Limits;
+use object::Endianness;
+use object::elf::{self, FileHeader32, FileHeader64};
+use object::pod;
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
+
+type Tables = (Header, Vec<Segment>, Vec<Section>, Vec<Problem>);
+
+/// Reads the three tables. Only a header that makes no sense at all is an error.
+pub(super) fn read(input: &Input, limits: &Limits) -> Result<Tables, ImageError> {
+    let mut ident = [0u8; 16];
+    let got = input.read_at(0, &mut ident)?;
+    if got < 4 || ident[..4] != elf::ELFMAG {
+        return Err(ImageError::NotElf);
+    }
+    if got < 16 {
+        return Err(ImageError::Truncated(input.len()));
+    }
+    match elf::FileClass(ident[4]) {
+        elf::ELFCLASS32 => read_class::<FileHeader32<Endianness>>(input, limits),
+        elf::ELFCLASS64 => read_class::<FileHeader64<Endianness>>(input, limits),
+        other => Err(ImageError::BadHeader(format!("class {} is neither 32 nor 64 bit", other.0))),
+    }
+}
+
+fn read_class<H: FileHeader<Endian = Endianness>>(
+    input: &Input,
+    limits: &Limits,
+) -> Result<Tables, ImageError> {
+    let mut bytes = vec![0; size_of::<H>()];
+    if input.read_at(0, &mut bytes)? < bytes.len() {
+        return Err(ImageError::Truncated(input.len()));
+    }
+    let (raw, _) = pod::from_bytes::<H>(&bytes).map_err(|()| ImageError::Truncated(input.len()))?;
+    let endian = raw.endian().map_err(|_| {
+        ImageError::BadHeader(format!("data encoding {} is neither little nor big endian", bytes[5]))
+    })?;
+    let header = Header {
+        is_64: raw.is_class_64(),
+        little_endian: endian == Endianness::Little,
+        kind: raw.e_type(endian),
+        machine: raw.e_machine(endian),
+        entry: raw.e_entry(endian).into(),
+    };
+    let mut problems = Vec::new();
+    let sections = sections(raw, endian, input, limits, &mut problems);
+    let first_info = sections.first().map_or(0, |s| s.info);
+    let segments = segments(raw, endian, input, first_info, &mut problems);
+    Ok((header, segments, sections, problems))
+}
+
+fn segments<H: FileHeader<Endian = Endianness>>(
+    raw: &H,
+    endian: Endianness,
+    input: &Input,
+    first_section_info: u32,
+    problems: &mut Vec<Problem>,
+) -> Vec<Segment> {
+    let offset: u64 = raw.e_phoff(endian).into();
+    let mut count = u64::from(raw.e_phnum(endian));
+    if offset == 0 || count == 0 {
+        return Vec::new();
+    }
+    if count == u64::from(elf::PN_XNUM) && first_section_info != 0 {
+        count = u64::from(first_section_info);
+    }
+    let entry = size_of::<H::ProgramHeader>() as u64;
+    if u64::from(raw.e_phentsize(endian)) != entry {
+        problems.push(Problem::damage(
+            "damaged-program-headers",
+            format!("program headers of {} bytes each, expected {entry}", raw.e_phentsize(endian)),
+        ));
+        return Vec::new();
+    }
+    let bytes = table(input, offset, count, entry, "program headers", problems);
+    let count = bytes.len() / entry as usize;
+    let Ok((list, _)) = pod::slice_from_bytes::<H::ProgramHeader>(&bytes, count) else { return Vec::new() };
+    list.iter()
+        .map(|p| Segment {
+            kind: p.p_type(endian),
+            flags: p.p_flags(endian).0,
+            offset: p.p_offset(endian).into(),
+            address: p.p_vaddr(endian).into(),
+            file_size: p.p_filesz(endian).into(),
+            memory_size: p.p_memsz(endian).into(),
+            align: p.p_align(endian).into(),
+        })
+        .collect()
+}
+
+/// Reads a table of `count` entries; what lies outside the file is cut off and reported.
+fn table(
+    input: &Input,
+    offset: u64,
+    count: u64,
+    entry: u64,
+    what: &str,
+    problems: &mut Vec<Problem>,
+) -> Vec<u8> {
+    let code = format!("damaged-{}", what.replace(' ', "-"));
+    let Some(left) = input.len().checked_sub(offset) else {
+        problems.push(Problem::damage(&code, format!("{what} at offset {offset:#x} lie outside the file")));
+        return Vec::new();
+    };
+    let whole = (left / entry).min(count);
+    if whole < count {
+        problems.push(Problem::damage(&code, format!("only {whole} of {count} {what} lie within the file")));
+    }
+    let mut bytes = vec![0; (whole * entry) as usize];
+    match input.read_at(offset, &mut bytes) {
+        Ok(got) => bytes.truncate(got - got % entry as usize),
+        Err(error) => {
+            problems.push(Problem::damage(&code, format!("{what}: {error}")));
+            bytes.clear();
+        }
+    }
+    bytes
+}
+
+fn sections<H: FileHeader<Endian = Endianness>>(
+    raw: &H,
+    endian: Endianness,
+    input: &Input,
+    limits: &Limits,
+    problems: &mut Vec<Problem>,
+) -> Vec<Section> {
+    let offset: u64 = raw.e_shoff(endian).into();
+    if offset == 0 {
+        return Vec::new();
+    }
+    let entry = size_of::<H::SectionHeader>() as u64;
+    if u64::from(raw.e_shentsize(endian)) != entry {
+        problems.push(Problem::damage(
+            "damaged-section-headers",
+            format!("section headers of {} bytes each, expected {entry}", raw.e_shentsize(endian)),
+        ));
+        return Vec::new();
+    }
+    // The real count and string table index of a file with very many sections stand in the first header.
+    let mut first = vec![0; entry as usize];
+    let have_first = matches!(input.read_at(offset, &mut first), Ok(got) if got == first.len());
+    let first = if have_first { pod::from_bytes::<H::SectionHeader>(&first).ok() } else { None };
+    let Some((first, _)) = first else {
+        problems.push(Problem::damage(
+            "damaged-section-headers",
+            format!("section headers at offset {offset:#x} lie outside the file"),
+        ));
+        return Vec::new();
+    };
+    let mut count = u64::from(raw.e_shnum(endian));
+    if count == 0 {
+        count = first.sh_size(endian).into();
+    }
+    let mut names_index = u32::from(raw.e_shstrndx(endian).0);
+    if names_index == u32::from(elf::SHN_XINDEX.0) {
+        names_index = first.sh_link(endian);
+    }
+    if count > limits.sections {
+        problems.push(Problem::damage(
+            "too-many-sections",
+            format!("{count} section headers, the first {} are read", limits.sections),
+        ));
+        count = limits.sections;
+    }
+    let bytes = table(input, offset, count, entry, "section headers", problems);
+    let count = bytes.len() / entry as usize;
+    let Ok((list, _)) = pod::slice_from_bytes::<H::SectionHeader>(&bytes, count) else { return Vec::new() };
+    let names =
+        list.get(names_index as usize).map(|s| (s.sh_offset(endian).into(), s.sh_size(endian).into()));
+    let names = match names {
+        Some((offset, size)) if names_index != 0 => {
+            input.read_vec(offset, size, limits.section_bytes, "section names").unwrap_or_else(|error| {
+                problems.push(Problem::damage("damaged-section-names", error.to_string()));
+                Vec::new()
+            })
+        }
+        _ => {
+            if count > 1 && names_index != 0 {
+                problems.push(Problem::damage(
+                    "damaged-section-names",
+                    format!("the section name table has index {names_index}, of {count} sections"),
+                ));
+            }
+            Vec::new()
+        }
+    };
+    list.iter()
+        .enumerate()
+        .map(|(index, s)| Section {
+            index,
+            name: name_at(&names, s.sh_name(endian), limits.string_bytes.min(255)),
+            kind: s.sh_type(endian),
+            flags: s.sh_flags(endian).0,
+            address: s.sh_addr(endian).into(),
+            offset: s.sh_offset(endian).into(),
+            size: s.sh_size(endian).into(),
+            link: s.sh_link(endian),
+            info: s.sh_info(endian),
+            align: s.sh_addralign(endian).into(),
+            entry_size: s.sh_entsize(endian).into(),
+        })
+        .collect()
+}
+
+fn name_at(names: &[u8], offset: u32, limit: usize) -> Vec<u8> {
+    let rest = names.get(offset as usize..).unwrap_or_default();
+    let rest = &rest[..rest.len().min(limit)];
+    rest[..memchr::memchr(0, rest).unwrap_or(rest.len())].to_vec()
+}

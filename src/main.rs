@@ -1,0 +1,2 @@
+//! `flagaudit`: the command line.
+fn main() {}
