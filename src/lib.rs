@@ -12,3 +12,5 @@ pub mod finding;
 pub mod image;
 pub mod limits;
 pub mod policy;
+pub mod reconcile;
+pub mod report;

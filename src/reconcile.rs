@@ -1,0 +1,3 @@
+//! Claims become facts.
+
+pub mod account;
