@@ -77,6 +77,9 @@ pub struct Linkage {
     pub nx_stack: Option<bool>,
     /// Whether there is a dynamic table.
     pub has_dynamic: bool,
+    /// Whether the program headers and the dynamic table, if there is one, could be read to the end. If not, what is
+    /// absent here may well be in the undamaged file.
+    pub complete: bool,
     /// Whether the file was linked to be run or loaded (and is not its separate debug file).
     pub linked: bool,
     /// The dynamic table: tag and value, up to `DT_NULL`.
@@ -96,6 +99,7 @@ impl Linkage {
 pub fn read(image: &Image) -> Linkage {
     let mut linkage = Linkage {
         linked: matches!(image.header.kind, elf::ET_EXEC | elf::ET_DYN) && !is_separate_debug(image),
+        complete: true,
         ..Linkage::default()
     };
     if !linkage.linked {
@@ -123,15 +127,19 @@ pub fn read(image: &Image) -> Linkage {
     linkage.flags_1 = flags_1;
     linkage.text_relocations = text_relocations;
     linkage.pie = pie;
-    // Where program headers are lost nothing may be concluded from what is not there.
-    if !image.segments.is_empty() {
+    linkage.complete &= !image.segments.is_empty();
+    // Where headers or the table are lost nothing may be concluded from what is not there.
+    if linkage.complete || now {
         linkage.bind_now = Some(now || !linkage.has_dynamic);
-        linkage.relro = Some(relro(image, now, linkage.has_dynamic));
-        linkage.nx_stack = nx_stack(image);
-        linkage.is_static = (pie || image.header.kind == elf::ET_EXEC)
-            && linkage.interpreter.is_none()
-            && linkage.needed.is_empty();
     }
+    if !image.segments.is_empty() {
+        linkage.relro = relro(image, &linkage);
+        linkage.nx_stack = nx_stack(image);
+    }
+    linkage.is_static = linkage.complete
+        && (pie || image.header.kind == elf::ET_EXEC)
+        && linkage.interpreter.is_none()
+        && linkage.needed.is_empty();
     linkage
 }
 
@@ -148,13 +156,10 @@ fn nx_stack(image: &Image) -> Option<bool> {
     }
 }
 
-fn relro(image: &Image, now: bool, has_dynamic: bool) -> Relro {
-    let Some(protected) = segment(image, elf::PT_GNU_RELRO) else { return Relro::None };
-    if now {
-        return Relro::Full;
-    }
-    if has_dynamic {
-        return Relro::Partial;
+fn relro(image: &Image, linkage: &Linkage) -> Option<Relro> {
+    let Some(protected) = segment(image, elf::PT_GNU_RELRO) else { return Some(Relro::None) };
+    if linkage.has_dynamic {
+        return linkage.bind_now.map(|now| if now { Relro::Full } else { Relro::Partial });
     }
     // A static program binds nothing lazily, but its table of indirect functions may still lie outside.
     let covered = match image.section(".got.plt") {
@@ -163,12 +168,15 @@ fn relro(image: &Image, now: bool, has_dynamic: bool) -> Relro {
         }
         None => !image.sections.is_empty(),
     };
-    if covered { Relro::Full } else { Relro::Partial }
+    Some(if covered { Relro::Full } else { Relro::Partial })
 }
 
 fn read_interpreter(image: &Image, linkage: &mut Linkage) {
-    let Some(found) = segment(image, elf::PT_INTERP) else { return };
-    match image.input.read_vec(found.offset, found.file_size, MAX_STRING as u64, "the interpreter's name") {
+    let place = segment(image, elf::PT_INTERP)
+        .map(|s| (s.offset, s.file_size))
+        .or_else(|| image.section(".interp").filter(|s| s.has_data()).map(|s| (s.offset, s.size)));
+    let Some((offset, size)) = place else { return };
+    match image.input.read_vec(offset, size, MAX_STRING as u64, "the interpreter's name") {
         Ok(mut name) => {
             name.truncate(memchr::memchr(0, &name).unwrap_or(name.len()));
             linkage.interpreter = Some(name);
@@ -186,15 +194,17 @@ fn read_dynamic(image: &Image, linkage: &mut Linkage) {
     let format = Format::from(image.header);
     let wanted = size.min(MAX_ENTRIES * 2 * format.word_size());
     let there = image.input.len().saturating_sub(offset).min(wanted);
+    let damaged = |why: String| Problem::damage("damaged-dynamic-table", why);
+    linkage.complete = false;
+    if there == 0 {
+        let message = format!("the dynamic table at offset {offset:#x} ({size} bytes) lies outside the file");
+        linkage.problems.push(damaged(message));
+        return;
+    }
     let bytes = match image.input.read_vec(offset, there, wanted, "the dynamic table") {
-        Ok(bytes) if there > 0 || size == 0 => bytes,
-        Ok(_) => {
-            let message = format!("the dynamic table at offset {offset:#x} lies outside the file");
-            linkage.problems.push(Problem::damage("damaged-dynamic-table", message));
-            return;
-        }
+        Ok(bytes) => bytes,
         Err(error) => {
-            linkage.problems.push(Problem::damage("damaged-dynamic-table", error.to_string()));
+            linkage.problems.push(damaged(error.to_string()));
             return;
         }
     };
@@ -377,6 +387,8 @@ fn kind(image: &Image, linkage: &Linkage) -> Kind {
         elf::ET_REL => Kind::Relocatable,
         elf::ET_CORE => Kind::Core,
         elf::ET_DYN if linkage.pie => Kind::Pie,
+        // Without the dynamic table the interpreter is all there is to go by.
+        elf::ET_DYN if !linkage.complete && linkage.interpreter.is_some() => Kind::Pie,
         elf::ET_DYN => Kind::SharedObject,
         _ => Kind::Executable,
     }
