@@ -11,6 +11,7 @@ use object::elf;
 use std::collections::HashMap;
 use std::ops::Range;
 
+pub mod functions;
 mod headers;
 pub mod input;
 
