@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 pub mod bytes;
+pub mod functions;
 mod headers;
 pub mod input;
 pub mod linkage;

@@ -49,8 +49,7 @@ pub fn account(image: &Image, units: &[Described<'_>], functions: &[Range<u64>])
     let live: Vec<Vec<Range<u64>>> =
         units.iter().map(|unit| intersect(&merge(unit.ranges.to_vec()), &text)).collect();
     let (per_unit, covered) = attribute(units, &live);
-    let mut account =
-        Account { bytes: total(&text), per_unit, live, ..Account::default() };
+    let mut account = Account { bytes: total(&text), per_unit, live, ..Account::default() };
 
     let runtime = merge(
         RUNTIME_SECTIONS
@@ -164,12 +163,17 @@ fn is_start_code(image: &Image, address: u64) -> bool {
     let Some(bytes) = image.read_address(address, 16) else { return false };
     let after = |prefix: &[u8]| bytes.strip_prefix(prefix).unwrap_or(&bytes).to_vec();
     match image.header.machine {
-        elf::EM_X86_64 => after(&[0xf3, 0x0f, 0x1e, 0xfa]).starts_with(&[0x31, 0xed]) || bytes.starts_with(&[0x48, 0x31, 0xed]),
+        elf::EM_X86_64 => {
+            after(&[0xf3, 0x0f, 0x1e, 0xfa]).starts_with(&[0x31, 0xed])
+                || bytes.starts_with(&[0x48, 0x31, 0xed])
+        }
         elf::EM_386 => after(&[0xf3, 0x0f, 0x1e, 0xfb]).starts_with(&[0x31, 0xed]),
         // mov x29, #0; mov x30, #0, behind an optional bti c
         elf::EM_AARCH64 => after(&[0x5f, 0x24, 0x03, 0xd5]).starts_with(&[0x1d, 0x00, 0x80, 0xd2]),
         // mov fp, #0
-        elf::EM_ARM => bytes.starts_with(&[0x00, 0xb0, 0xa0, 0xe3]) || bytes.starts_with(&[0x4f, 0xf0, 0x00, 0x0b]),
+        elf::EM_ARM => {
+            bytes.starts_with(&[0x00, 0xb0, 0xa0, 0xe3]) || bytes.starts_with(&[0x4f, 0xf0, 0x00, 0x0b])
+        }
         _ => false,
     }
 }
@@ -223,12 +227,18 @@ fn padding_bytes(bytes: &[u8], machine: elf::Machine) -> usize {
         _ => {
             let nops: &[[u8; 4]] = match machine {
                 elf::EM_AARCH64 => &[[0x1f, 0x20, 0x03, 0xd5], [0, 0, 0, 0]],
-                elf::EM_ARM => &[[0x00, 0xf0, 0x20, 0xe3], [0x00, 0x00, 0xa0, 0xe1], [0x00, 0xbf, 0x00, 0xbf], [0, 0, 0, 0]],
+                elf::EM_ARM => &[
+                    [0x00, 0xf0, 0x20, 0xe3],
+                    [0x00, 0x00, 0xa0, 0xe1],
+                    [0x00, 0xbf, 0x00, 0xbf],
+                    [0, 0, 0, 0],
+                ],
                 elf::EM_PPC64 => &[[0x00, 0x00, 0x00, 0x60], [0x60, 0x00, 0x00, 0x00], [0, 0, 0, 0]],
                 elf::EM_RISCV => &[[0x13, 0x00, 0x00, 0x00], [0x01, 0x00, 0x01, 0x00], [0, 0, 0, 0]],
                 _ => &[[0, 0, 0, 0]],
             };
-            let whole: usize = bytes.chunks_exact(4).take_while(|word| nops.iter().any(|n| n == word)).count() * 4;
+            let whole: usize =
+                bytes.chunks_exact(4).take_while(|word| nops.iter().any(|n| n == word)).count() * 4;
             let tail = bytes.len() - whole;
             if tail < 4 && bytes[whole..].iter().all(|&b| b == 0) { bytes.len() } else { whole }
         }
@@ -281,10 +291,7 @@ mod tests {
     #[test]
     fn an_overlap_goes_to_the_lowest_level_and_is_counted_once() {
         let (a, b) = ([10..30], [20..50, 60..70]);
-        let units = [
-            Described { ranges: &a, level: Level::O2 },
-            Described { ranges: &b, level: Level::O0 },
-        ];
+        let units = [Described { ranges: &a, level: Level::O2 }, Described { ranges: &b, level: Level::O0 }];
         let live = vec![a.to_vec(), b.to_vec()];
         let (per_unit, covered) = attribute(&units, &live);
         assert_eq!(per_unit, [10, 40]);

@@ -89,9 +89,7 @@ pub fn name(facts: &Facts) -> String {
 }
 
 fn verdict_line(out: &mut String, target: &Checked, policy: &str) {
-    let count = |severity| {
-        target.findings.iter().filter(|f| f.counts() && f.severity == severity).count()
-    };
+    let count = |severity| target.findings.iter().filter(|f| f.counts() && f.severity == severity).count();
     let errors = count(crate::finding::Severity::Error);
     let warnings = count(crate::finding::Severity::Warning);
     let word = match target.verdict {
@@ -193,7 +191,13 @@ mod tests {
     #[test]
     fn long_lines_wrap_under_their_text() {
         let mut out = String::new();
-        labelled(&mut out, 2, "where", &"word ".repeat(20), Options { quiet: false, verbose: false, width: 50 });
+        labelled(
+            &mut out,
+            2,
+            "where",
+            &"word ".repeat(20),
+            Options { quiet: false, verbose: false, width: 50 },
+        );
         assert!(out.lines().all(|l| anstream::adapter::strip_str(l).to_string().len() <= 50), "{out}");
         assert!(out.lines().count() >= 3);
     }

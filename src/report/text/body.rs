@@ -1,6 +1,8 @@
 //! What is in the binary.
 
-use super::{BOLD, DIM, GREEN, Options, RED, YELLOW, labelled, paint, plural, status_word, terminal, thousands};
+use super::{
+    BOLD, DIM, GREEN, Options, RED, YELLOW, labelled, paint, plural, status_word, terminal, thousands,
+};
 use crate::compiler::Level;
 use crate::evidence::Held;
 use crate::facts::{Facts, Kind, Linkage, ModuleOrigin, Status};
@@ -48,7 +50,8 @@ pub(super) fn identity(out: &mut String, facts: &Facts) {
             Kind::Core => "core dump",
             Kind::SeparateDebug => "separate debug file",
         };
-        let linkage = if elf.is_static && matches!(elf.kind, Kind::Executable | Kind::Pie) { "static " } else { "" };
+        let linkage =
+            if elf.is_static && matches!(elf.kind, Kind::Executable | Kind::Pie) { "static " } else { "" };
         parts.push(format!("{} {linkage}{kind}", elf.machine));
         if elf.kind != Kind::Archive {
             parts.push(if elf.stripped { "stripped" } else { "not stripped" }.to_owned());
@@ -58,7 +61,9 @@ pub(super) fn identity(out: &mut String, facts: &Facts) {
         }
         match &elf.build_id {
             Some(id) => parts.push(format!("build-id {id}")),
-            None if elf.kind != Kind::Archive && elf.kind != Kind::Relocatable => parts.push("no build-id".to_owned()),
+            None if elf.kind != Kind::Archive && elf.kind != Kind::Relocatable => {
+                parts.push("no build-id".to_owned())
+            }
             None => {}
         }
     }
@@ -172,7 +177,8 @@ fn compilers(out: &mut String, facts: &Facts, options: Options) {
         .map(|c| {
             let version = c.version.as_deref().unwrap_or("");
             let language = c.language.as_deref().map(|l| format!(" {l}")).unwrap_or_default();
-            let units = if c.units > 0 { format!(" ({})", plural(c.units as usize, "unit")) } else { String::new() };
+            let units =
+                if c.units > 0 { format!(" ({})", plural(c.units as usize, "unit")) } else { String::new() };
             format!("{} {version}{language}{units}", c.family).replace("  ", " ")
         })
         .collect();
@@ -203,7 +209,8 @@ fn nginx(out: &mut String, facts: &Facts, options: Options) {
                 }
             }
             labelled(out, 0, "modules", &terminal(&line), options);
-            let has = |name: &str| modules.iter().any(|m| short(&m.name) == name && m.linkage == Linkage::Static);
+            let has =
+                |name: &str| modules.iter().any(|m| short(&m.name) == name && m.linkage == Linkage::Static);
             let wanted = [
                 ("gzip_static", "http_gzip_static"),
                 ("gunzip", "http_gunzip_filter"),
@@ -354,7 +361,12 @@ fn listings(out: &mut String, facts: &Facts, options: Options) {
     if let Some(list) = facts.nginx.as_ref().and_then(|n| n.directives.as_ref()) {
         let _ = writeln!(out, "{}", paint(BOLD, &format!("directives ({})", list.len())));
         for directive in list {
-            let _ = writeln!(out, "  {}  {}", terminal(&directive.name), paint(DIM, &terminal(&directive.module)));
+            let _ = writeln!(
+                out,
+                "  {}  {}",
+                terminal(&directive.name),
+                paint(DIM, &terminal(&directive.module))
+            );
         }
     }
     let _ = options;
@@ -364,13 +376,18 @@ fn listings(out: &mut String, facts: &Facts, options: Options) {
 pub(super) fn claims(out: &mut String, facts: &Facts, options: Options) {
     for claim in &facts.optimization.claims {
         let value = claim.value.as_str().map_or_else(|| claim.value.to_string(), str::to_owned);
-        let place = claim.at.as_ref().map(|p| format!(" at {}+{:#x}", p.section, p.offset)).unwrap_or_default();
+        let place =
+            claim.at.as_ref().map(|p| format!(" at {}+{:#x}", p.section, p.offset)).unwrap_or_default();
         let quote = claim.quote.as_deref().map(|q| format!(": {q}")).unwrap_or_default();
         labelled(
             out,
             0,
             "evidence",
-            &terminal(&format!("{} {} {value}{place}{quote}", claim.strength.as_str(), claim.source.as_str())),
+            &terminal(&format!(
+                "{} {} {value}{place}{quote}",
+                claim.strength.as_str(),
+                claim.source.as_str()
+            )),
             options,
         );
     }
