@@ -11,4 +11,5 @@ pub mod facts;
 pub mod finding;
 pub mod image;
 pub mod limits;
+pub mod nginx;
 pub mod policy;
