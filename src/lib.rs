@@ -11,6 +11,7 @@ pub mod facts;
 pub mod finding;
 pub mod image;
 pub mod limits;
+pub mod nginx;
 pub mod policy;
 pub mod reconcile;
 pub mod report;
