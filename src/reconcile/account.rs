@@ -2,16 +2,13 @@
 //! which nothing describes. The parts sum to the whole.
 
 use crate::compiler::Level;
+use crate::image::functions::FunctionTable;
 use crate::image::{Image, merge};
 use iced_x86::{Code, Decoder, DecoderOptions, Mnemonic};
 use object::elf;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
-
-/// Sections that hold nothing but linkage stubs and the toolchain's start and end code.
-const RUNTIME_SECTIONS: [&str; 8] =
-    [".plt", ".plt.got", ".plt.sec", ".iplt", ".init", ".fini", ".MIPS.stubs", ".glink"];
 
 /// Longest run of start code (`_start` and what `crtbegin.o` adds behind it) that is accepted at
 /// the entry point. Measured: 0xdd bytes with gcc 12 on x86-64, 0x94 on aarch64.
@@ -43,26 +40,18 @@ pub struct Described<'a> {
     pub level: Level,
 }
 
-/// Makes the account. `functions` are the starts and ends of known functions, ascending.
-pub fn account(image: &Image, units: &[Described<'_>], functions: &[Range<u64>]) -> Account {
+/// Makes the account.
+pub fn account(image: &Image, units: &[Described<'_>], table: &FunctionTable) -> Account {
     let text = image.text_ranges();
     let live: Vec<Vec<Range<u64>>> =
         units.iter().map(|unit| intersect(&merge(unit.ranges.to_vec()), &text)).collect();
     let (per_unit, covered) = attribute(units, &live);
     let mut account = Account { bytes: total(&text), per_unit, live, ..Account::default() };
 
-    let runtime = merge(
-        RUNTIME_SECTIONS
-            .iter()
-            .flat_map(|name| image.sections_named(name))
-            .filter(|section| section.is_text())
-            .filter_map(|s| Some(s.address..s.address.checked_add(s.size)?))
-            .collect(),
-    );
     let uncovered = subtract(&text, &covered);
-    account.runtime = total(&intersect(&uncovered, &runtime));
-    let gaps = subtract(&uncovered, &runtime);
-    let functions = merge_none(functions);
+    account.runtime = total(&intersect(&uncovered, &table.runtime));
+    let gaps = subtract(&uncovered, &table.runtime);
+    let functions: Vec<Range<u64>> = table.functions.iter().map(|f| f.start..f.end).collect();
     for gap in gaps {
         classify_gap(image, gap, &functions, &mut account);
     }
@@ -105,13 +94,6 @@ fn attribute(units: &[Described<'_>], live: &[Vec<Range<u64>>]) -> (Vec<u64>, Ve
     }
     let covered = merge(live.iter().flatten().cloned().collect());
     (per_unit, covered)
-}
-
-/// Functions as given, without the empty ones; they are not joined.
-fn merge_none(functions: &[Range<u64>]) -> Vec<Range<u64>> {
-    let mut list: Vec<Range<u64>> = functions.iter().filter(|f| f.start < f.end).cloned().collect();
-    list.sort_unstable_by_key(|f| (f.start, f.end));
-    list
 }
 
 fn classify_gap(image: &Image, gap: Range<u64>, functions: &[Range<u64>], account: &mut Account) {
