@@ -13,8 +13,12 @@ use std::ops::Range;
 
 mod headers;
 pub mod input;
+pub mod reader;
+pub mod relocate;
+pub mod sections;
 
 pub use input::Input;
+pub use reader::{SectionData, SectionReader};
 
 /// Why no image could be made at all.
 #[derive(Debug, thiserror::Error)]
