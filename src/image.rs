@@ -17,8 +17,12 @@ mod headers;
 pub mod input;
 pub mod linkage;
 pub mod pointers;
+pub mod reader;
+pub mod relocate;
+pub mod sections;
 
 pub use input::Input;
+pub use reader::{SectionData, SectionReader};
 
 /// Why no image could be made at all.
 #[derive(Debug, thiserror::Error)]
