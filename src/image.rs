@@ -16,10 +16,12 @@ pub mod functions;
 mod headers;
 pub mod input;
 pub mod linkage;
+pub mod notes;
 pub mod pointers;
 pub mod reader;
 pub mod relocate;
 pub mod sections;
+pub mod symbols;
 
 pub use input::Input;
 pub use reader::{SectionData, SectionReader};
