@@ -1,0 +1,413 @@
+//! Telling a program's own units from those of the toolchain, of statically linked libraries, of assemblers and of
+//! the link-time optimizer.
+//!
+//! A file name proves nothing by itself (every second project has an `init.c`): what counts is where the
+//! unit was compiled, together with the name the toolchain gives its start files.
+
+use super::options::Opt;
+use super::producer::{Family, Producer, Role};
+use crate::facts::UnitKind;
+
+/// A library whose units are known by where they were compiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Library {
+    /// Short name: `glibc`, `openssl`.
+    pub name: &'static str,
+    /// Names under which shared objects of it go (`DT_SONAME` up to `.so`), so that a caller who looks at the
+    /// library itself can tell that these units are its own.
+    pub sonames: &'static [&'static str],
+}
+
+const GLIBC: Library = Library {
+    name: "glibc",
+    sonames: &[
+        "libc",
+        "libm",
+        "libmvec",
+        "libpthread",
+        "libdl",
+        "librt",
+        "libresolv",
+        "libutil",
+        "libanl",
+        "libnsl",
+        "ld-linux-x86-64",
+        "ld-linux",
+        "ld-linux-aarch64",
+        "ld64",
+    ],
+};
+const MUSL: Library =
+    Library { name: "musl", sonames: &["libc", "ld-musl-x86_64", "ld-musl-aarch64", "ld-musl-i386"] };
+const OPENSSL: Library = Library { name: "openssl", sonames: &["libcrypto", "libssl"] };
+const BORINGSSL: Library = Library { name: "boringssl", sonames: &["libcrypto", "libssl"] };
+const LIBRESSL: Library = Library { name: "libressl", sonames: &["libcrypto", "libssl", "libtls"] };
+const LIBSTDCXX: Library = Library { name: "libstdc++", sonames: &["libstdc++"] };
+const GCC_RUNTIME: Library = Library {
+    name: "gcc-runtime",
+    sonames: &[
+        "libgomp",
+        "libatomic",
+        "libquadmath",
+        "libgfortran",
+        "libitm",
+        "libobjc",
+        "libgphobos",
+        "libgo",
+    ],
+};
+const LLVM_RUNTIME: Library =
+    Library { name: "llvm-runtime", sonames: &["libc++", "libc++abi", "libunwind", "libomp"] };
+const RUST_STD: Library = Library { name: "rust-std", sonames: &["libstd"] };
+
+/// A source tree: the name of its directory, the library, and the directories at its top.
+type Tree = (&'static str, Library, &'static [&'static str]);
+
+/// Source trees of libraries. A directory `NAME-VERSION` is taken for the tree; a bare `NAME` only where one of the
+/// tree's own top directories follows, since people name directories after whatever they work with.
+const TREES: &[Tree] = &[
+    (
+        "glibc",
+        GLIBC,
+        &[
+            "csu",
+            "nptl",
+            "string",
+            "stdlib",
+            "stdio-common",
+            "libio",
+            "malloc",
+            "math",
+            "posix",
+            "misc",
+            "io",
+            "elf",
+            "time",
+            "wcsmbs",
+            "debug",
+            "inet",
+            "resolv",
+            "nss",
+            "locale",
+            "iconv",
+            "signal",
+            "socket",
+            "sysdeps",
+            "setjmp",
+        ],
+    ),
+    ("musl", MUSL, &["src", "ldso", "crt", "compat"]),
+    ("openssl", OPENSSL, &["crypto", "ssl", "providers", "engines"]),
+    ("quictls", OPENSSL, &["crypto", "ssl", "providers", "engines"]),
+    ("boringssl", BORINGSSL, &["crypto", "ssl", "decrepit"]),
+    ("aws-lc", BORINGSSL, &["crypto", "ssl", "decrepit"]),
+    ("libressl", LIBRESSL, &["crypto", "ssl", "tls"]),
+    ("libstdc++-v3", LIBSTDCXX, &["src", "libsupc++"]),
+    ("libcxx", LLVM_RUNTIME, &["src"]),
+    ("libcxxabi", LLVM_RUNTIME, &["src"]),
+];
+
+/// Directories of the GCC source whose units are support libraries; only under a directory of GCC itself.
+const GCC_LIBRARIES: &[&str] =
+    &["libgomp", "libatomic", "libquadmath", "libgfortran", "libitm", "libobjc", "libphobos", "libgo"];
+
+/// glibc's start files, as they are named in its `csu` directory and in `sysdeps`.
+const GLIBC_START: &[&str] = &[
+    "start.S",
+    "start.c",
+    "init.c",
+    "crti.S",
+    "crtn.S",
+    "elf-init.c",
+    "static-reloc.c",
+    "abi-note.S",
+    "abi-note.c",
+    "gmon-start.c",
+    "dso_handle.c",
+];
+
+/// What kind of unit this is. `name` and `comp_dir` are `DW_AT_name` and `DW_AT_comp_dir`; both may be empty.
+pub fn unit_kind(producer: &Producer, name: &str, comp_dir: Option<&str>) -> UnitKind {
+    let place = Place::new(name, comp_dir.unwrap_or(""));
+    if producer.role == Role::LtoPartition {
+        return UnitKind::LtoPartition;
+    }
+    if is_toolchain(producer, &place) {
+        return UnitKind::Toolchain;
+    }
+    if producer.role == Role::Assembler || is_assembly_source(producer, name) {
+        return UnitKind::Assembly;
+    }
+    if library(producer, &place).is_some() { UnitKind::Library } else { UnitKind::Source }
+}
+
+/// The library a unit belongs to by where it was compiled.
+///
+/// This tells where code comes from, not whether it is foreign to the file: in `libcrypto.so` itself, OpenSSL's
+/// units are the file's own. A caller knows that by the file's `DT_SONAME` ([`Library::is_named`]) or, where
+/// there is none, by finding no unit that belongs to anything else.
+pub fn library_of(producer: &Producer, name: &str, comp_dir: Option<&str>) -> Option<Library> {
+    library(producer, &Place::new(name, comp_dir.unwrap_or("")))
+}
+
+impl Library {
+    /// Whether a `DT_SONAME` or file name is that of this library: `libcrypto.so.3`, `libc-2.31.so`.
+    pub fn is_named(&self, file: &str) -> bool {
+        let file = file_name(file);
+        self.sonames.iter().any(|name| {
+            file.strip_prefix(name).is_some_and(|rest| {
+                rest.starts_with(".so")
+                    || rest.strip_prefix('-').is_some_and(|r| r.starts_with(|c: char| c.is_ascii_digit()))
+            })
+        })
+    }
+}
+
+/// Whether the compiler was fed assembler source: clang's integrated assembler names itself as clang.
+fn is_assembly_source(producer: &Producer, name: &str) -> bool {
+    let compilers = [Family::Clang, Family::Armclang, Family::Gcc, Family::Unknown];
+    let extension = file_name(name).rsplit_once('.').map_or("", |(_, extension)| extension);
+    compilers.contains(&producer.family) && matches!(extension, "s" | "S" | "sx" | "asm")
+}
+
+/// Where a unit was compiled, in path components.
+struct Place<'a> {
+    name: &'a str,
+    /// Of the compilation directory.
+    directory: Vec<&'a str>,
+    /// Of the directory the source file lies in.
+    source: Vec<&'a str>,
+}
+
+impl<'a> Place<'a> {
+    fn new(name: &'a str, comp_dir: &'a str) -> Self {
+        // Components beyond any real depth are of no use.
+        let parts = |path: &'a str| path.split('/').filter(|part| !part.is_empty()).take(64);
+        let directory: Vec<&str> = parts(comp_dir).collect();
+        let mut source = if name.starts_with('/') { Vec::new() } else { directory.clone() };
+        for part in parts(name) {
+            match part {
+                "." => {}
+                ".." => drop(source.pop()),
+                part => source.push(part),
+            }
+        }
+        source.pop();
+        Self { name, directory, source }
+    }
+
+    /// Whether the source lies in a directory `name`, or `name` and a version.
+    fn within(&self, name: &str) -> bool {
+        self.source.iter().any(|part| *part == name || is_versioned(part, name))
+    }
+
+    /// Whether the source lies in the tree, and in no other package below it.
+    fn is_of(&self, (name, _, tops): &Tree) -> bool {
+        let Some(at) = self.source.iter().rposition(|part| *part == *name || is_versioned(part, name)) else {
+            return false;
+        };
+        let below = self.source.get(at + 1..).unwrap_or_default();
+        let bare = self.source.get(at) == Some(name);
+        let known = below.first().is_some_and(|top| tops.contains(top));
+        known || (!bare && !below.iter().any(|part| has_version(part)))
+    }
+
+    fn ends_in(&self, directory: &str) -> bool {
+        self.directory.last() == Some(&directory)
+    }
+}
+
+/// `openssl-3.0.15`, `gcc-12-12.2.0`, `glibc_2.36`: the name, then a version.
+fn is_versioned(part: &str, name: &str) -> bool {
+    part.strip_prefix(name)
+        .and_then(|rest| rest.strip_prefix(['-', '_']))
+        .is_some_and(|version| version.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// `nginx-1.22.1`: whether a directory is named as a package and its version.
+fn has_version(part: &str) -> bool {
+    part.rsplit_once('-').is_some_and(|(name, version)| {
+        !name.is_empty() && version.starts_with(|c: char| c.is_ascii_digit()) && version.contains('.')
+    })
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+fn is_toolchain(producer: &Producer, place: &Place<'_>) -> bool {
+    let file = file_name(place.name);
+    // Only libgcc is compiled with this flag (GCC internals: it is not documented for users).
+    if producer.options.list().iter().any(|Opt { text, .. }| text == "-fbuilding-libgcc") {
+        return true;
+    }
+    let has = |directory: &str| place.source.contains(&directory);
+    if place.ends_in("libgcc") && has("libgcc") && place.name.contains("/libgcc/") {
+        return true;
+    }
+    if (place.within("gcc") && has("libsanitizer")) || (has("compiler-rt") && has("lib")) {
+        return true;
+    }
+    if GLIBC_START.contains(&file) && place.ends_in("csu") {
+        // Either the directory says glibc, or the name leads into glibc's own tree and is assembler source.
+        let by_name = place.name.starts_with("../sysdeps/") && producer.role == Role::Assembler;
+        return place.directory.iter().any(|part| *part == "glibc" || is_versioned(part, "glibc")) || by_name;
+    }
+    place.within("musl") && place.source.last() == Some(&"crt")
+}
+
+/// glibc of a distribution that maps its build directory away: what is left is `./string`, and the set of options
+/// that glibc's own makefiles give to every unit (`Makeconfig`, `+cflags`).
+fn is_glibc_by_flags(producer: &Producer, place: &Place<'_>) -> bool {
+    let options = producer.options.list();
+    let given = |flag: &str| options.iter().any(|option| option.text == flag);
+    place.directory.first() == Some(&".")
+        && place.directory.len() <= 3
+        && ["-fgnu89-inline", "-fmerge-all-constants", "-frounding-math"].into_iter().all(given)
+}
+
+fn library(producer: &Producer, place: &Place<'_>) -> Option<Library> {
+    if let Some((_, library, _)) = TREES.iter().find(|tree| place.is_of(tree)) {
+        return Some(*library);
+    }
+    if place.within("gcc") && GCC_LIBRARIES.iter().any(|name| place.source.contains(name)) {
+        return Some(GCC_RUNTIME);
+    }
+    if is_rust_std(place) {
+        return Some(RUST_STD);
+    }
+    is_glibc_by_flags(producer, place).then_some(GLIBC)
+}
+
+/// `/rustc/<commit>/library/…`, a distribution's `/usr/src/rustc-1.63.0/library/…`, and `/rust/deps/…`, the crates
+/// that the standard library itself is made of.
+fn is_rust_std(place: &Place<'_>) -> bool {
+    let rooted: &[&str] = if place.name.starts_with('/') { &place.source } else { &place.directory };
+    let from_commit = rooted.first() == Some(&"rustc")
+        && rooted.get(1).is_some_and(|hash| hash.len() == 40 && hash.bytes().all(|b| b.is_ascii_hexdigit()));
+    let from_source =
+        place.source.windows(2).any(|pair| is_versioned(pair[0], "rustc") && pair[1] == "library");
+    let crates = rooted.first() == Some(&"rust") && rooted.get(1) == Some(&"deps");
+    from_commit || from_source || crates
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compiler::producer::parse;
+
+    const GCC: &str = "GNU C17 12.2.0 -mtune=generic -march=x86-64 -g -O2";
+
+    fn kind(producer: &str, name: &str, comp_dir: &str) -> UnitKind {
+        unit_kind(&parse(producer.as_bytes()), name, Some(comp_dir))
+    }
+
+    #[test]
+    fn a_name_alone_proves_nothing() {
+        for name in
+            ["init.c", "start.c", "elf-init.c", "libgcc2.c", "crtstuff.c", "src/crypto/aes.c", "crt/crt1.c"]
+        {
+            assert_eq!(kind(GCC, name, "/home/me/project/csu"), UnitKind::Source, "{name}");
+            assert_eq!(kind(GCC, name, ""), UnitKind::Source, "{name}");
+        }
+        assert_eq!(kind(GCC, "openssl.c", "/home/me/mod_openssl"), UnitKind::Source);
+        assert_eq!(kind(GCC, "src/openssl-3.c", "/home/me/project"), UnitKind::Source);
+        assert_eq!(kind(GCC, "src/event/ngx_event_openssl.c", "/build/nginx-1.22.1"), UnitKind::Source);
+        assert_eq!(kind(GCC, "libgcc.c", "/home/me/libgcc"), UnitKind::Source);
+        // A program built below a directory that is named after a library.
+        assert_eq!(kind(GCC, "src/core/nginx.c", "/home/me/openssl"), UnitKind::Source);
+        assert_eq!(kind(GCC, "src/core/nginx.c", "/build/openssl-3.0.15/nginx-1.22.1"), UnitKind::Source);
+        assert_eq!(kind(GCC, "../nginx/src/core/nginx.c", "/build/openssl-3.0.15"), UnitKind::Source);
+    }
+
+    #[test]
+    fn toolchain_units() {
+        assert_eq!(
+            kind("GNU AS 2.31.1", "../sysdeps/x86_64/start.S", "/build/glibc-fWwxX8/glibc-2.28/csu"),
+            UnitKind::Toolchain
+        );
+        assert_eq!(kind("GNU AS 2.40", "../sysdeps/x86_64/start.S", "./csu"), UnitKind::Toolchain);
+        assert_eq!(kind(GCC, "init.c", "/build/glibc-fWwxX8/glibc-2.28/csu"), UnitKind::Toolchain);
+        assert_eq!(kind(GCC, "elf-init.c", "/usr/src/debug/glibc-2.17-c758a686/csu"), UnitKind::Toolchain);
+        assert_eq!(
+            kind(
+                "GNU C17 12.2.0 -g -O2 -fbuilding-libgcc -fno-stack-protector",
+                "../../../src/libgcc/libgcc2.c",
+                "/build/reproducible-path/gcc-12-12.2.0/build/x86_64-linux-gnu/libgcc"
+            ),
+            UnitKind::Toolchain
+        );
+        assert_eq!(
+            kind(
+                GCC,
+                "../../../src/libgcc/config/i386/crtfastmath.c",
+                "/build/gcc-12-12.2.0/build/x86_64-linux-gnu/libgcc"
+            ),
+            UnitKind::Toolchain
+        );
+        assert_eq!(
+            kind(
+                "GNU C++14 12.2.0 -O2 -fPIC",
+                "../../../../src/libsanitizer/asan/asan_preinit.cpp",
+                "/build/reproducible-path/gcc-12-12.2.0/build/x86_64-linux-gnu/libsanitizer/asan"
+            ),
+            UnitKind::Toolchain
+        );
+        assert_eq!(kind(GCC, "crt/Scrt1.c", "/build/musl-1.2.3"), UnitKind::Toolchain);
+        assert_eq!(
+            kind("clang version 17.0.6", "/llvm/compiler-rt/lib/builtins/divti3.c", "/llvm/build"),
+            UnitKind::Toolchain
+        );
+    }
+
+    #[test]
+    fn library_units() {
+        assert_eq!(kind(GCC, "libc-start.c", "/build/glibc-fWwxX8/glibc-2.28/csu"), UnitKind::Library);
+        assert_eq!(kind(GCC, "crypto/aes/aes_core.c", "/build/openssl-3.0.15"), UnitKind::Library);
+        assert_eq!(kind(GCC, "/src/openssl/ssl/s3_lib.c", "/src/build"), UnitKind::Library);
+        assert_eq!(kind(GCC, "src/string/memcpy.c", "/build/musl-1.2.3"), UnitKind::Library);
+        assert_eq!(
+            kind(
+                "GNU C11 12.2.0 -g -O2 -std=gnu11 -fgnu89-inline -fmerge-all-constants -frounding-math",
+                "pthread_create.c",
+                "./nptl"
+            ),
+            UnitKind::Library
+        );
+        assert_eq!(kind(GCC, "pthread_create.c", "./nptl"), UnitKind::Source);
+        let rustc = "clang LLVM (rustc version 1.95.0 (59807616e 2026-04-14))";
+        let hash = "/rustc/59807616e1fa2540724bfbac14d7976d7e4a3860";
+        let std = format!("{hash}/library/std/src/lib.rs/@/std.e28293b1aa0f68bd-cgu.0");
+        assert_eq!(kind(rustc, &std, hash), UnitKind::Library);
+        assert_eq!(kind(rustc, "library/core/src/lib.rs/@/core.abc-cgu.0", hash), UnitKind::Library);
+        assert_eq!(
+            kind(rustc, "/rust/deps/memchr-2.7.6/src/lib.rs/@/m-cgu.0", "/rust/deps/memchr-2.7.6"),
+            UnitKind::Library
+        );
+        assert_eq!(kind(rustc, "library/std/src/lib.rs", "/usr/src/rustc-1.63.0"), UnitKind::Library);
+        assert_eq!(
+            kind(rustc, "src/main.rs/@/h.fbdfbb88bc56c414-cgu.0", "/home/me/rustc/library"),
+            UnitKind::Source
+        );
+    }
+
+    #[test]
+    fn assembly_and_link_time_units() {
+        assert_eq!(kind("GNU AS 2.40", "crypto/aes-x86_64.s", "/home/me"), UnitKind::Assembly);
+        assert_eq!(kind("NASM 2.16.01", "n.asm", "/w/"), UnitKind::Assembly);
+        assert_eq!(kind("yasm 1.3.0", "n.asm", "/w/"), UnitKind::Assembly);
+        assert_eq!(kind("Debian clang version 14.0.6", "src/f.S", "/w"), UnitKind::Assembly);
+        assert_eq!(kind("Debian clang version 14.0.6", "src/f.c", "/w"), UnitKind::Source);
+        assert_eq!(kind("GNU GIMPLE 12.2.0 -g -O2 -fltrans", "<artificial>", "/w"), UnitKind::LtoPartition);
+    }
+
+    #[test]
+    fn a_library_knows_its_own_file() {
+        let library =
+            library_of(&parse(GCC.as_bytes()), "ssl/s3_lib.c", Some("/build/openssl-3.0.15")).unwrap();
+        assert_eq!(library.name, "openssl");
+        assert!(library.is_named("libcrypto.so.3") && library.is_named("/usr/lib/libssl.so.1.1"));
+        assert!(!library.is_named("libcryptopp.so.8") && !library.is_named("nginx"));
+        assert!(GLIBC.is_named("libc-2.31.so"));
+    }
+}
