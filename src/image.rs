@@ -11,8 +11,11 @@ use object::elf;
 use std::collections::HashMap;
 use std::ops::Range;
 
+pub mod bytes;
 mod headers;
 pub mod input;
+pub mod linkage;
+pub mod pointers;
 
 pub use input::Input;
 
