@@ -8,7 +8,7 @@ use clap::Args;
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
-    targets: targets::Arguments,
+    targets: targets::TargetArguments,
     #[command(flatten)]
     output: Output,
     #[command(flatten)]

@@ -1,9 +1,8 @@
 //! From the targets named on the command line to audited ones.
 
 use super::complain;
-use crate::audit::{self, Options};
+use crate::audit::{self, Companions, Options};
 use crate::facts::{Facts, Origin, Status};
-use crate::image::companion;
 use crate::report::Summary;
 use crate::target::{Subject, directory};
 use anyhow::{Context, bail};
@@ -16,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// What to audit and where to look for what belongs to it.
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct TargetArguments {
     /// ELF files, archives, directories, the text of `nginx -V`, or - for standard input
     #[arg(value_name = "TARGET")]
     targets: Vec<PathBuf>,
@@ -59,7 +58,7 @@ pub(super) struct Audited {
     pub incomplete: bool,
 }
 
-impl Arguments {
+impl TargetArguments {
     /// Audits all targets.
     pub fn audit(&self) -> anyhow::Result<Audited> {
         let named = self.named()?;
@@ -85,7 +84,7 @@ impl Arguments {
         }
         let options = Options {
             limits: crate::limits::Limits::default(),
-            companions: companion::Options {
+            companions: Companions {
                 root: self.root.clone(),
                 debug_files: self.debug_file.clone(),
                 debug_dirs: self.debug_dir.clone(),
