@@ -15,7 +15,9 @@ pub mod bytes;
 mod headers;
 pub mod input;
 pub mod linkage;
+pub mod notes;
 pub mod pointers;
+pub mod symbols;
 
 pub use input::Input;
 
