@@ -180,6 +180,14 @@ impl SectionData {
         Ok(None)
     }
 
+    /// Hands the bytes that are at hand from `offset` on (at least one) to `use_bytes`.
+    ///
+    /// Errors: the section ends there or cannot be read; [`Self::take_failure`] tells why.
+    #[inline]
+    pub fn piece<T>(&self, offset: u64, use_bytes: impl FnOnce(&[u8]) -> T) -> gimli::Result<T> {
+        self.with(offset, 1, use_bytes)
+    }
+
     fn fail(&self, why: impl ToString) -> gimli::Error {
         *self.failure.borrow_mut() = Some(why.to_string());
         gimli::Error::Io
