@@ -4,6 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub mod annobin;
 pub mod build_string;
 pub mod code_shape;
 pub mod dwarf_producer;
