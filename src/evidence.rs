@@ -9,6 +9,7 @@ pub mod build_string;
 pub mod code_shape;
 pub mod dwarf_producer;
 pub mod gcc_command_line;
+pub mod go_buildinfo;
 pub mod hardening;
 pub mod imports;
 
