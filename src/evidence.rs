@@ -4,10 +4,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub mod annobin;
 pub mod build_string;
 pub mod code_shape;
 pub mod dwarf_producer;
 pub mod gcc_command_line;
+pub mod go_buildinfo;
 pub mod hardening;
 pub mod imports;
 

@@ -11,6 +11,7 @@ use std::fmt;
 mod gnu;
 mod llvm;
 mod other;
+pub(crate) use other::go_level;
 
 /// Whose compiler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
