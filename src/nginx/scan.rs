@@ -226,7 +226,9 @@ fn signature(memory: &Memory<'_>, offset: u64) -> Option<(u64, String)> {
     if let Ok(before) = memory.image.read(offset - back, back, "a signature") {
         let name = before.rsplit(|b| *b == 0).next().unwrap_or_default();
         if let Some(letters) = name.strip_suffix(b",") {
-            if letters.first().is_some_and(u8::is_ascii_uppercase) && letters.iter().all(u8::is_ascii_alphabetic) {
+            if letters.first().is_some_and(u8::is_ascii_uppercase)
+                && letters.iter().all(u8::is_ascii_alphabetic)
+            {
                 start = offset - name.len() as u64;
                 raw.insert_str(0, std::str::from_utf8(name).ok()?);
             }
