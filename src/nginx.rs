@@ -24,6 +24,8 @@ mod merging;
 pub mod modules;
 mod scan;
 pub mod signature;
+#[cfg(test)]
+mod synthetic;
 pub mod text;
 pub mod version;
 

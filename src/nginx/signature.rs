@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(minimal.compat, Some(false));
         assert_eq!(
             (minimal.flags["pcre"], minimal.flags["threads"], minimal.flags["http_gzip"]),
-            (true, false, false)
+            (false, false, false)
         );
         // Constants of that version are not shown.
         assert!(
