@@ -203,13 +203,19 @@ fn configure_text(memory: &Memory<'_>, offset: u64) -> Option<String> {
 
 /// A line that names program and version, if it ends its string or its line as these do.
 fn version_line(memory: &Memory<'_>, offset: u64, prefix: &[u8]) -> Option<String> {
+    if !begins(memory, offset) {
+        return None;
+    }
     let whole = memory.c_string_in_file(offset, MAX_LINE)?;
     let rest = whole.strip_prefix(prefix)?;
     let end = memchr::memchr2(b'\n', b'\r', rest).unwrap_or(rest.len());
     let line = std::str::from_utf8(whole.get(..prefix.len() + end)?).ok()?;
     let (_, version) = line.get(prefix.len()..)?.split_once('/')?;
-    (version.starts_with(|c: char| c.is_ascii_digit()) && version::product(std::iter::once(line)).is_some())
-        .then(|| line.to_owned())
+    let build = version.trim().split_once(' ').map_or("", |(_, build)| build.trim());
+    (version.starts_with(|c: char| c.is_ascii_digit())
+        && (build.is_empty() || build.starts_with('(') && build.ends_with(')'))
+        && version::product(std::iter::once(line)).is_some())
+    .then(|| line.to_owned())
 }
 
 /// File offset and text of the signature whose numbers stand at `offset` (`NGX_MODULE_SIGNATURE`, `src/core/ngx_module.h`).
@@ -226,7 +232,9 @@ fn signature(memory: &Memory<'_>, offset: u64) -> Option<(u64, String)> {
     if let Ok(before) = memory.image.read(offset - back, back, "a signature") {
         let name = before.rsplit(|b| *b == 0).next().unwrap_or_default();
         if let Some(letters) = name.strip_suffix(b",") {
-            if letters.first().is_some_and(u8::is_ascii_uppercase) && letters.iter().all(u8::is_ascii_alphabetic) {
+            if letters.first().is_some_and(u8::is_ascii_uppercase)
+                && letters.iter().all(u8::is_ascii_alphabetic)
+            {
                 start = offset - name.len() as u64;
                 raw.insert_str(0, std::str::from_utf8(name).ok()?);
             }
