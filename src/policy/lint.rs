@@ -252,22 +252,13 @@ impl Lint<'_> {
         self.twice(&policy.nginx.allow_modules, "allow");
         let known = if modules.forbid.is_empty() { Vec::new() } else { (self.known.modules)() };
         for required in &modules.require {
-            let meant: Vec<&str> = known
-                .iter()
-                .map(String::as_str)
-                .filter(|symbol| module_matches(&required.value, symbol))
-                .chain(required.value.literal())
-                .collect();
+            let Some(literal) = required.value.literal() else { continue };
             // A short name can mean several modules; it is out of reach only if all of them are forbidden.
-            let known_ones = meant.len() > 1;
+            let meant: Vec<&String> =
+                known.iter().filter(|symbol| module_matches(&required.value, symbol)).collect();
             let forbidden = modules.forbid.iter().find(|forbid| {
-                let covered = |symbol: &&str| module_matches(&forbid.value, symbol);
-                match meant.split_last() {
-                    Some((literal, symbols)) => {
-                        covered(literal) || (known_ones && symbols.iter().all(|symbol| covered(symbol)))
-                    }
-                    None => false,
-                }
+                let covered = |symbol: &str| module_matches(&forbid.value, symbol);
+                covered(literal) || (!meant.is_empty() && meant.iter().all(|symbol| covered(symbol)))
             });
             if let Some(forbidden) = forbidden {
                 let title = format!("module `{}` is required and forbidden", required.value.text);
