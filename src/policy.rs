@@ -6,11 +6,17 @@ use crate::finding::{PolicyPlace, Severity};
 use std::collections::BTreeMap;
 
 mod check;
+pub mod dates;
 pub mod diagnostic;
+pub mod discover;
+pub mod init;
 mod json_tree;
 pub mod known;
+mod lint;
 pub mod load;
 pub mod matching;
+pub mod schema;
+pub mod show;
 mod source;
 pub mod target;
 mod toml_tree;
@@ -19,6 +25,7 @@ pub mod version;
 
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use known::Known;
+pub use lint::validate;
 pub use target::{EntryKind, LoadedPolicy, PolicyEntry, TargetKey};
 
 /// A checked value and the place it was written at.

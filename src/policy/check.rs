@@ -12,7 +12,8 @@ mod names;
 mod sections;
 mod waivers;
 
-pub(crate) use sections::Header;
+pub(crate) use names::{FAMILIES, HARDENING, INSTRUMENTATION, is_baseline};
+pub(crate) use sections::{Header, LEVELS};
 
 /// Reads one tree.
 pub(crate) struct Checker<'a> {

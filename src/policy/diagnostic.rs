@@ -84,12 +84,11 @@ impl Diagnostics {
         drafts.sort_by_key(|draft| draft.span);
         let mut items: Vec<Diagnostic> = Vec::with_capacity(drafts.len());
         for draft in drafts {
-            if items
-                .iter()
-                .rev()
-                .take_while(|item| item.draft.span == draft.span)
-                .any(|item| item.draft == draft)
-            {
+            let here =
+                items.iter().rev().take_while(|item| item.draft.span == draft.span && draft.span.is_some());
+            // A value that is no valid TOML or JSON needs no second remark about what it was taken for.
+            let said = |item: &Diagnostic| item.draft == draft || item.message.starts_with("not valid ");
+            if here.into_iter().any(said) {
                 continue;
             }
             items.push(Diagnostic {
@@ -122,6 +121,11 @@ impl Diagnostics {
     /// Whether the policy cannot be used.
     pub fn has_errors(&self) -> bool {
         self.counts().0 > 0
+    }
+
+    /// The remarks without their places, to be put together with others.
+    pub(crate) fn drafts(&self) -> Vec<Draft> {
+        self.items.iter().map(|item| item.draft.clone()).collect()
     }
 
     /// All remarks as text for a terminal, each with its line and a mark under the culprit.
@@ -205,7 +209,7 @@ pub(crate) fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a s
     if wanted.is_empty() || wanted.len() > 100 {
         return None;
     }
-    let allowed = (wanted.chars().count() / 3).max(1);
+    let allowed = (wanted.chars().count() / 3).clamp(1, 3);
     known
         .into_iter()
         .map(|candidate| (strsim::damerau_levenshtein(&wanted, &fold(candidate)), candidate))

@@ -215,12 +215,12 @@ impl<'a> Loader<'a> {
             };
             checker.target_keys(&table);
             let matcher = checker.target_match(&table, span);
-            table.take("match");
+            let written = table.take("match");
             let mut overlaid = tree.clone();
             merge(&mut overlaid, table.clone(), &mut checker.drafts);
             checker.policy(&overlaid, header.clone());
             if let Some(matcher) = matcher {
-                targets.push(TargetTable { matcher, at: sources.place(span), overlay: table });
+                targets.push(TargetTable { matcher, at: sources.place(span), written, overlay: table });
             }
         }
         self.drafts.append(&mut checker.drafts);

@@ -5,7 +5,7 @@ use super::diagnostic::Diagnostics;
 use super::known::Known;
 use super::matching::path_matches;
 use super::source::SourceMap;
-use super::tree::{Table, merge};
+use super::tree::{Entry, Table, merge};
 use super::{Policy, TargetMatch};
 use crate::facts::Facts;
 use crate::finding::PolicyPlace;
@@ -25,6 +25,9 @@ pub struct PolicyFile {
 pub(crate) struct TargetTable {
     pub(crate) matcher: TargetMatch,
     pub(crate) at: PolicyPlace,
+    /// The `match` as written.
+    pub(crate) written: Option<Entry>,
+    /// Everything else in the table.
     pub(crate) overlay: Table,
 }
 
@@ -204,18 +207,27 @@ impl LoadedPolicy {
         self.targets.iter().filter(|table| table.matcher.matches(key)).map(|table| table.at.clone()).collect()
     }
 
+    /// The policy with one `[[target]]` laid on it.
+    pub(crate) fn overlaid(&self, table: &TargetTable) -> Policy {
+        self.with_overlays(std::iter::once(table))
+    }
+
+    fn with_overlays<'t>(&self, tables: impl Iterator<Item = &'t TargetTable>) -> Policy {
+        let mut tree = self.tree.clone();
+        for table in tables {
+            // Remarks were made when the policy was loaded.
+            merge(&mut tree, table.overlay.clone(), &mut Vec::new());
+        }
+        Checker::new(&self.sources, &Known::nothing()).policy(&tree, self.header.clone())
+    }
+
     /// The policy for one target: every `[[target]]` that matches is laid on it, later ones over earlier ones.
     pub fn for_target(&self, key: &TargetKey<'_>) -> Policy {
         let mut overlays = self.targets.iter().filter(|table| table.matcher.matches(key)).peekable();
         if overlays.peek().is_none() {
             return self.base.clone();
         }
-        let mut tree = self.tree.clone();
-        for table in overlays {
-            // Remarks were made when the policy was loaded.
-            merge(&mut tree, table.overlay.clone(), &mut Vec::new());
-        }
-        Checker::new(&self.sources, &Known::nothing()).policy(&tree, self.header.clone())
+        self.with_overlays(overlays)
     }
 
     /// Entries that can turn out to have matched nothing, those of `[[target]]` tables included, in the order of the text.

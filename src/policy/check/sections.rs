@@ -25,7 +25,7 @@ const OPTIMIZATION: [&str; 9] = [
     "libraries",
 ];
 
-const LEVELS: [&str; 8] = ["O0", "Og", "O1", "Oz", "Os", "O2", "O3", "Ofast"];
+pub(crate) const LEVELS: [&str; 8] = ["O0", "Og", "O1", "Oz", "Os", "O2", "O3", "Ofast"];
 
 /// What a policy is called and made of, known before its tables are read.
 #[derive(Debug, Clone)]

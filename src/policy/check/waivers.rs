@@ -1,6 +1,7 @@
 //! `[[waiver]]` and the `match` of `[[target]]`.
 
 use super::{Checker, Draft, Node, Span, Table, Value};
+use crate::policy::dates::parse_date;
 use crate::policy::{At, Pattern, TargetMatch, Waiver};
 use jiff::civil::Date;
 
@@ -177,9 +178,4 @@ impl Checker<'_> {
             Some(_) => self.string(table, key).into_iter().collect(),
         }
     }
-}
-
-/// `YYYY-MM-DD` and nothing else; jiff alone would also take date-times.
-pub fn parse_date(text: &str) -> Option<Date> {
-    (text.len() == 10).then(|| text.parse().ok()).flatten()
 }
