@@ -18,6 +18,7 @@ use std::ops::Range;
 pub mod features;
 pub mod votes;
 
+mod aarch64;
 mod levels;
 mod segments;
 mod text;
@@ -252,6 +253,7 @@ struct Machine {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Code {
     X86 { bits: u32 },
+    A64,
 }
 
 fn machine(image: &Image) -> Result<Machine, Unknown> {
@@ -266,6 +268,11 @@ fn machine(image: &Image) -> Result<Machine, Unknown> {
             arguments: Arguments::OnStack,
             high: "functions save esi or edi",
         }),
+        elf::EM_AARCH64 => {
+            Ok(Machine {
+                code: Code::A64, arguments: Arguments::InRegisters, high: "functions save x20–x28"
+            })
+        }
         other => Err(Unknown::Machine(format!("machine {}", other.0))),
     }
 }
@@ -375,18 +382,24 @@ fn measure(
     scratch: &mut Scratch,
     out: &mut Vec<(usize, Features)>,
 ) {
-    let Code::X86 { bits } = machine.code;
-    let Ok(mut decoder) =
-        iced_x86::Decoder::try_with_ip(bits, window.bytes, window.base, iced_x86::DecoderOptions::NONE)
-    else {
-        return;
+    let mut decoder = match machine.code {
+        Code::X86 { bits } => {
+            use iced_x86::{Decoder, DecoderOptions};
+            Decoder::try_with_ip(bits, window.bytes, window.base, DecoderOptions::NONE).ok()
+        }
+        Code::A64 => None,
     };
     for &index in window.members {
         let Some(function) = functions.get(index) else { continue };
         let offset = function.start.wrapping_sub(window.base) as usize;
         let size = text::head(function) as usize;
-        let mut features =
-            x86_64::read(&mut decoder, window.base, offset, size, function.frame_pointer, scratch);
+        let mut features = if let Some(decoder) = &mut decoder {
+            x86_64::read(decoder, window.base, offset, size, function.frame_pointer, scratch)
+        } else {
+            let code =
+                offset.checked_add(size).and_then(|end| window.bytes.get(offset..end)).unwrap_or_default();
+            aarch64::read(code, function.start, function.size(), function.frame_pointer, scratch)
+        };
         features.saves_high |= function.saves_high;
         features.saves_low |= function.saves_low;
         out.push((index, features));

@@ -123,7 +123,7 @@ pub fn state(f: &Features, tail: bool, arguments: Arguments) -> State {
 fn looks_unoptimized(f: &Features, arguments: Arguments) -> bool {
     // Slots are at least 12 % of what unoptimized code touches; hashes and struct builders of
     // optimized code get there too, so it is a condition and never a reason.
-    if f.saves_high || !f.share_at_least(f.slots, 120) {
+    if f.saves_high || f.argument_used || !f.share_at_least(f.slots, 120) {
         return false;
     }
     match arguments {
@@ -132,7 +132,7 @@ fn looks_unoptimized(f: &Features, arguments: Arguments) -> bool {
             plain || (f.first_stored && f.reloads()) || f.reloads_often()
         }
         Arguments::InRegisters => {
-            (f.first_stored && f.reloads()) || (f.any_stored && f.reloads_often() && f.packed <= 3)
+            f.first_stored && if f.saves_low { f.reloads_often() && f.packed <= 3 } else { f.reloads() }
         }
         Arguments::OnStack => f.reloads_often() && f.packed <= 3,
     }

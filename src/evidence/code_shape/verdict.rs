@@ -5,6 +5,13 @@ use super::{CodeShape, MIN_FUNCTIONS, Run, State, Unknown, Verdict, segments};
 /// Votes that must be for `-O0`, or all but one where fewer are cast.
 const MAJORITY: usize = 3;
 
+/// Redundant loads in 1000 instructions: above this the vote is for `-O0` (builds at `-O0` have 43 to 121; the least
+/// seen in a shipped program is 20).
+const RELOADS_O0: u64 = 20;
+
+/// … and below this the whole cannot be unoptimized.
+const RELOADS_OPTIMIZED: u64 = 10;
+
 /// Fills in runs, strays, verdict and sentence. A sample has gaps, and so no runs.
 pub(super) fn settle(shape: &mut CodeShape, with_runs: bool) {
     if with_runs {
@@ -59,13 +66,17 @@ fn decide(shape: &CodeShape) -> Verdict {
         return Verdict::Unknown(Unknown::TooSmall(judged));
     }
     let votes = shape.votes.iter().filter(|v| v.holds()).count();
-    let majority = votes >= MAJORITY.min(shape.votes.len().saturating_sub(1));
+    // Storing arguments and using the frame is also what builders of structures do; loading again what is
+    // still in a register is what only unoptimized code does, so that vote must be among them.
+    let reloads = shape.totals.redundant * 1000 > shape.totals.instructions * RELOADS_O0;
+    let majority = reloads && votes >= MAJORITY.min(shape.votes.len().saturating_sub(1));
     // Four in five of the functions that tell anything.
     let mostly = decided > 0 && counts.o0 * 5 >= decided * 4;
     let half = counts.o0 * 2 >= decided && counts.o0 > 0;
     let in_runs = |state| shape.runs.iter().filter(|r| r.state == state).map(|r| r.functions).sum::<u64>();
     let mixed = in_runs(State::O0) > 0 && in_runs(State::Optimized) > 0;
-    if decided * 5 < judged {
+    let hardly_reloads = shape.totals.redundant * 1000 < shape.totals.instructions * RELOADS_OPTIMIZED;
+    if decided * 5 < judged && !(hardly_reloads && counts.o0 == 0) {
         return Verdict::Unknown(Unknown::Undecided { decided, judged });
     }
     if (majority && half) || (mostly && votes >= 2) {
@@ -103,6 +114,13 @@ fn sentence(shape: &CodeShape) -> String {
                 counts.judged()
             )
         }
+        Verdict::Optimized if counts.optimized * 2 < counts.judged() => format!(
+            "{} of {} judged functions are shaped like -O0, and {} of {} instructions load again what the code has at hand: optimized",
+            counts.o0,
+            counts.judged(),
+            shape.totals.redundant,
+            shape.totals.instructions
+        ),
         Verdict::Optimized => {
             let stray =
                 if counts.o0 > 0 { format!(", {} shaped like -O0", counts.o0) } else { String::new() };

@@ -295,7 +295,8 @@ impl Reader {
         {
             if let Some(argument) = from.and_then(|register| self.argument(register, mnemonic)) {
                 self.features.any_stored = true;
-                if argument == 0 || argument == FIRST_FLOAT {
+                // Without a frame pointer a stored floating-point argument tells nothing: -ffloat-store does it, too.
+                if argument == 0 || argument == FIRST_FLOAT && self.features.frame_pointer {
                     self.features.first_stored = true;
                     if self.first_slot.is_none() || argument == 0 {
                         self.first_slot = Some(slot);
