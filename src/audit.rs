@@ -1,23 +1,26 @@
 //! One target from bytes to facts: the witnesses are asked in order, and reconciliation decides.
 
-use crate::compiler::Level;
-use crate::evidence::{Claim, Held, Source, Strength, dwarf_producer};
+use crate::evidence::{Claim, Held, Source, Strength};
+use crate::evidence::{annobin, dwarf_producer, gcc_command_line, go_buildinfo};
 use crate::facts::{
-    DebugInfo, DebugSource, Facts, Functions, Kind, Optimization, Origin, Problem, Status, Unit, UnitKind,
+    DebugInfo, DebugSource, Facts, Functions, Optimization, Problem, Status, Unit, UnitKind,
 };
 use crate::image::functions::{self, FunctionTable};
 use crate::image::linkage::{self, Linkage};
+use crate::image::pointers::Pointers;
 use crate::image::symbols::Symbols;
 use crate::image::{Image, ImageError, Input, notes};
 use crate::limits::Limits;
 use crate::nginx::{self, NginxFacts};
-use crate::reconcile::{self, CodeSeen, Witnessed, account, units};
+use crate::reconcile::{self, Witnessed, account, units};
 use crate::target::Subject;
 use base64::Engine as _;
 use object::elf;
 use std::os::unix::ffi::OsStrExt;
 use std::ops::Range;
 use std::path::PathBuf;
+
+mod code;
 
 /// What the user asked for.
 #[derive(Debug, Clone, Default)]
@@ -49,7 +52,7 @@ pub fn audit(subject: &Subject, options: &Options) -> Facts {
         Err(error) => return failed(facts, "unreadable", error.to_string()),
     };
     match Image::open(input.clone(), &options.limits) {
-        Ok(image) => of_image(&image, options, &mut facts),
+        Ok(image) => of_image(&image, &mut facts),
         Err(ImageError::NotElf) => of_other(&input, options, &mut facts),
         Err(ImageError::Io(error)) => return failed(facts, "unreadable", error.to_string()),
         Err(error) => return failed(facts, "damaged-elf-header", error.to_string()),
@@ -135,29 +138,16 @@ fn take_nginx(found: NginxFacts, facts: &mut Facts) -> Option<Claim> {
     declared.into_iter().next()
 }
 
-fn of_image(image: &Image, options: &Options, facts: &mut Facts) {
+fn of_image(image: &Image, facts: &mut Facts) {
     facts.problems.extend(image.problems.iter().cloned());
     let linkage = linkage::read(image);
     facts.problems.extend(linkage.problems.iter().cloned());
     let notes = notes::read(image);
-    let build_id = notes.build_id.clone();
-    let elf = linkage::elf_facts(image, &linkage, build_id.as_deref());
-    let kind = elf.kind;
-    facts.elf = Some(elf);
+    facts.elf = Some(linkage::elf_facts(image, &linkage, notes.build_id.as_deref()));
     let symbols = Symbols::new();
+    let pointers = Pointers::read(image, &linkage);
 
-    let dwarf = dwarf_producer::read(image, None);
-    facts.debug_info.present = !dwarf.units.is_empty();
-    if facts.debug_info.present {
-        facts.debug_info.source = DebugSource::Embedded;
-    }
-    facts.debug_info.dwarf_versions = dwarf.versions;
-    facts.debug_info.compressed = dwarf.compressed;
-    facts.debug_info.missing = dwarf.missing;
-    facts.problems.extend(dwarf.problems);
-
-    let understood = units::understand(&dwarf.units, None);
-    facts.compilers = understood.compilers;
+    let understood = debug_information(image, facts);
     let mut table = functions::read(image);
     let mut seen = Witnessed { units: understood.units, relocatable: image.is_relocatable(), ..Witnessed::default() };
     seen.debug_absent = Some(debug_absent(facts));
@@ -168,11 +158,57 @@ fn of_image(image: &Image, options: &Options, facts: &mut Facts) {
             name_functions(image, &symbols, &linkage, &seen.account.undescribed, &mut table);
             seen.account = account_for(image, &seen.units, &table);
         }
+        for (unit, bytes) in seen.units.iter_mut().zip(&seen.account.per_unit) {
+            unit.text_bytes = *bytes;
+        }
+    }
+    if let Some(found) = nginx::read(image, &linkage, &symbols, &pointers) {
+        seen.declared = take_nginx(found, facts);
     }
     seen.claims = std::mem::take(&mut facts.optimization.claims);
-    let _ = (kind, options);
+    recorded_elsewhere(image, &mut seen.claims, facts);
+    let code = code::read(image, &table, &seen);
+    seen.code = code.seen.clone();
+    facts.problems.extend(table.problems.iter().filter(|_| !seen.relocatable).cloned());
     conclude(seen, facts);
-    facts.functions.count = table.functions.len() as u64;
+    let runs = std::mem::take(&mut facts.functions.runs);
+    facts.functions = code::functions(&table, &code, runs);
+    facts.problems.sort();
+    facts.problems.dedup();
+}
+
+/// Units of the file's own debug information.
+fn debug_information(image: &Image, facts: &mut Facts) -> units::Units {
+    let dwarf = dwarf_producer::read(image, None);
+    facts.debug_info.present = !dwarf.units.is_empty();
+    if facts.debug_info.present {
+        facts.debug_info.source = DebugSource::Embedded;
+    }
+    facts.debug_info.dwarf_versions = dwarf.versions;
+    facts.debug_info.compressed = dwarf.compressed;
+    facts.debug_info.missing = dwarf.missing;
+    facts.problems.extend(dwarf.problems);
+    let mut understood = units::understand(&dwarf.units, None);
+    facts.compilers = std::mem::take(&mut understood.compilers);
+    understood
+}
+
+/// What compilers recorded outside the debug information.
+fn recorded_elsewhere(image: &Image, claims: &mut Vec<Claim>, facts: &mut Facts) {
+    if let Some(lines) = gcc_command_line::read(image) {
+        claims.extend(lines.claims());
+        facts.problems.extend(lines.problems);
+    }
+    if let Some(notes) = annobin::read(image) {
+        claims.extend(notes.claims(image));
+        facts.problems.extend(notes.problems);
+    }
+    if let Some(go) = go_buildinfo::read(image) {
+        claims.extend(go.claims());
+        if let Some(baseline) = go.baseline() {
+            facts.cpu.baseline = Held::new(baseline.to_owned(), Strength::Recorded, Source::GoBuildinfo);
+        }
+    }
 }
 
 fn account_for(image: &Image, units: &[Unit], table: &FunctionTable) -> account::Account {
@@ -216,6 +252,7 @@ fn conclude(seen: Witnessed, facts: &mut Facts) {
     facts.optimization = outcome.optimization;
     facts.conflicts.extend(outcome.conflicts);
     facts.functions.runs = outcome.runs;
+    facts.lto = units::lto(&outcome.units);
     facts.flags = Some(units::flag_counts(&outcome.units));
     facts.unit_count = outcome.units.iter().filter(|u| u.kind != UnitKind::LtoPartition).count() as u64;
     facts.units = Some(outcome.units);

@@ -186,6 +186,8 @@ impl CodeSeen {
             // Single functions shaped like -O0 in optimized code are suspected, not found guilty.
             Whole::Optimized | Whole::Mixed if o0 < 5 => Some(Level::Optimized),
             Whole::Optimized | Whole::Mixed => Some(Level::O0),
+            // What only an optimizer does proves optimization also where the whole cannot be judged.
+            Whole::Unknown if optimized > 0 && o0 == 0 => Some(Level::Optimized),
             Whole::Unknown => None,
         }
     }

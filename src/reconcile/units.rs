@@ -5,7 +5,7 @@ use crate::compiler::options::Recorded;
 use crate::compiler::producer::{self, Family, Producer};
 use crate::compiler::unit_kind;
 use crate::evidence::dwarf_producer::{DwarfUnit, DwarfUnitKind};
-use crate::evidence::{Source, Strength};
+use crate::evidence::{Held, Source, Strength};
 use crate::facts::{CompilerSeen, FlagCount, Unit, UnitKind};
 use std::collections::{BTreeMap, HashMap};
 
@@ -140,4 +140,27 @@ pub fn flag_counts(units: &[Unit]) -> Vec<FlagCount> {
         counts.into_iter().map(|(flag, units)| FlagCount { flag: flag.to_owned(), units }).collect();
     list.sort_by(|a, b| b.units.cmp(&a.units).then_with(|| a.flag.cmp(&b.flag)));
     list
+}
+
+/// Link-time optimization, as units tell: GCC's link units prove it; recorded options without `-flto` in every
+/// unit prove that there was none. Clang's full and thin LTO leave no other trace than their option.
+pub fn lto(units: &[Unit]) -> Held<String> {
+    if units.iter().any(|u| u.kind == UnitKind::LtoPartition) {
+        return Held::new("gcc".to_owned(), Strength::Recorded, Source::DwarfProducer);
+    }
+    let judged: Vec<&Unit> = units.iter().filter(|u| u.kind == UnitKind::Source).collect();
+    if judged.is_empty() || !judged.iter().all(|u| u.flags_recorded) {
+        return Held { value: Some("unknown".to_owned()), ..Held::unknown() };
+    }
+    let clang = |unit: &Unit| unit.compiler.as_deref().is_some_and(|c| c.starts_with("clang"));
+    let last = |unit: &Unit| unit.flags.iter().rev().find(|f| f.starts_with("-flto") || *f == "-fno-lto").cloned();
+    let kinds: Vec<Option<String>> = judged.iter().filter(|u| clang(u)).map(|u| last(u)).collect();
+    let value = if kinds.iter().any(|k| k.as_deref() == Some("-flto=thin")) {
+        "thin"
+    } else if kinds.iter().any(|k| k.as_deref().is_some_and(|k| k.starts_with("-flto"))) {
+        "full"
+    } else {
+        "none"
+    };
+    Held::new(value.to_owned(), Strength::Recorded, Source::DwarfProducer)
 }
