@@ -85,6 +85,8 @@ pub fn read(image: &Image, supplementary: Option<&Image>) -> DwarfUnits {
     let mut out = DwarfUnits::default();
     let mut notes = Notes::new(&image.limits);
     let mut budget = Budget::new(&image.limits);
+    // Sections of a sound file do not overlap: together they are no larger than the file.
+    let (mut file_left, mut inflated_left) = (image.input.len(), image.limits.inflated_bytes);
     for family in Family::ALL {
         if family.only_without_others() && !out.units.is_empty() {
             continue;
@@ -99,8 +101,19 @@ pub fn read(image: &Image, supplementary: Option<&Image>) -> DwarfUnits {
                     continue;
                 }
             };
+            file_left = file_left.saturating_sub(data.file_bytes);
             if let Some(how) = data.compression {
                 out.compressed.get_or_insert_with(|| how.as_str().to_owned());
+                inflated_left = inflated_left.saturating_sub(data.len());
+            }
+            if file_left == 0 || inflated_left == 0 {
+                let index = section.index;
+                notes.damage("damaged-debug-info", || {
+                    format!(
+                        "the sections of units up to {index} claim more than there is; the rest is not read"
+                    )
+                });
+                break;
             }
             walk::walk(&data, &mut sections, &mut out, &mut notes, &mut budget);
         }

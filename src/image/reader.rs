@@ -36,6 +36,8 @@ pub struct SectionData {
     pub compression: Option<Compression>,
     /// Bytes of it that the file lacks, being cut off.
     pub cut: u64,
+    /// Bytes of the file that it takes to read it whole: its own and those of its relocations.
+    pub file_bytes: u64,
     endian: RunTimeEndian,
     len: u64,
     window: RefCell<Window>,
@@ -74,6 +76,7 @@ impl SectionData {
             return Err(ReadError::Damaged { what, why: "holds no data in this file".to_owned() });
         }
         let relocations = Relocations::of(image, section)?;
+        let relocation_bytes = relocations.as_ref().map_or(0, |r| r.bytes);
         let endian = if image.header.little_endian { RunTimeEndian::Little } else { RunTimeEndian::Big };
         let packed = packed(image, section)?;
         let compression = packed.as_ref().map(|p| p.how);
@@ -112,6 +115,7 @@ impl SectionData {
             name,
             compression,
             cut,
+            file_bytes: (section.size - cut).saturating_add(relocation_bytes),
             endian,
             len,
             window: RefCell::new(window),
@@ -188,8 +192,8 @@ impl SectionData {
         self.with(offset, 1, use_bytes)
     }
 
-    fn fail(&self, why: impl ToString) -> gimli::Error {
-        *self.failure.borrow_mut() = Some(why.to_string());
+    fn fail(&self, why: impl Into<String>) -> gimli::Error {
+        *self.failure.borrow_mut() = Some(why.into());
         gimli::Error::Io
     }
 

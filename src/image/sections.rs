@@ -15,8 +15,8 @@ const ZLIB_RATIO: u64 = 1040;
 const ZSTD_RATIO: u64 = 4096;
 /// What the smallest streams may claim whatever the ratio.
 const RATIO_SLACK: u64 = 64 << 10;
-/// Largest window a zstd frame may ask for. Compilers and linkers use 2 to 8 MiB.
-const ZSTD_WINDOW: u64 = 64 << 20;
+/// Largest window a zstd frame may ask for. Linkers use 2 MiB, the slowest ordinary level 8 MiB.
+const ZSTD_WINDOW: u64 = 32 << 20;
 /// Compressed bytes fetched by one positioned read.
 const CHUNK: usize = 32 << 10;
 

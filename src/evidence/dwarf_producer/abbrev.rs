@@ -11,6 +11,9 @@ const WORK: u64 = 64 << 20;
 /// Attribute specifications held by the cache (24 bytes each).
 const HELD: usize = 256 << 10;
 
+/// Attributes of one declaration at most. Compilers give root entries about ten.
+const ATTRIBUTES: usize = 4096;
+
 /// An abbreviation.
 #[derive(Debug)]
 pub(super) struct Abbreviation {
@@ -62,7 +65,7 @@ impl Cache {
             };
             return Err(format!("abbreviation {code} of table {table:#x}: {why}"));
         };
-        let Some(found) = found else {
+        let End::Found(found) = found else {
             return Err(format!("abbreviation {code} is not in table {table:#x}"));
         };
         let size = found.attributes.len() + 4;
@@ -75,6 +78,14 @@ impl Cache {
         self.found.insert((table, code), Rc::clone(&found));
         Ok(found)
     }
+}
+
+/// How a search ends.
+#[derive(Debug)]
+enum End {
+    Found(Abbreviation),
+    /// The table has no such code.
+    Table,
 }
 
 /// What the next number of a table means.
@@ -119,7 +130,7 @@ impl Search {
     }
 
     /// Takes bytes until the table or the declaration ends: the result, and the bytes used.
-    fn feed(&mut self, bytes: &[u8]) -> Result<(Option<Option<Abbreviation>>, usize), &'static str> {
+    fn feed(&mut self, bytes: &[u8]) -> Result<(Option<End>, usize), &'static str> {
         let mut index = 0;
         while let Some(&byte) = bytes.get(index) {
             if !self.here && self.expect == Expect::Name && self.shift == 0 {
@@ -161,10 +172,21 @@ impl Search {
         Ok((None, bytes.len()))
     }
 
-    fn number_ends(&mut self, last: u8) -> Result<Option<Option<Abbreviation>>, &'static str> {
+    /// Keeps an attribute of the declaration that is looked for.
+    fn keep(&mut self, form: DwForm, constant: Option<i64>) -> Result<(), &'static str> {
+        if self.here {
+            if self.attributes.len() == ATTRIBUTES {
+                return Err("it has too many attributes");
+            }
+            self.attributes.push(AttributeSpecification::new(DwAt(self.name), form, constant));
+        }
+        Ok(())
+    }
+
+    fn number_ends(&mut self, last: u8) -> Result<Option<End>, &'static str> {
         let small = || u16::try_from(self.number).map_err(|_| "a number is too large");
         self.expect = match self.expect {
-            Expect::Code if self.number == 0 => return Ok(Some(None)),
+            Expect::Code if self.number == 0 => return Ok(Some(End::Table)),
             Expect::Code => {
                 self.here = self.number == self.wanted;
                 Expect::Tag
@@ -180,24 +202,19 @@ impl Search {
             Expect::Form => match (self.name, DwForm(small()?)) {
                 (0, DwForm(0)) if self.here => {
                     let attributes = std::mem::take(&mut self.attributes);
-                    return Ok(Some(Some(Abbreviation { tag: self.tag, attributes })));
+                    return Ok(Some(End::Found(Abbreviation { tag: self.tag, attributes })));
                 }
                 (0, DwForm(0)) => Expect::Code,
                 (_, gimli::DW_FORM_implicit_const) => Expect::Constant,
-                (name, form) => {
-                    if self.here {
-                        self.attributes.push(AttributeSpecification::new(DwAt(name), form, None));
-                    }
+                (_, form) => {
+                    self.keep(form, None)?;
                     Expect::Name
                 }
             },
             Expect::Constant => {
-                if self.here {
-                    let sign = if last & 0x40 != 0 && self.shift < 64 { u64::MAX << self.shift } else { 0 };
-                    let constant = Some((self.number | sign).cast_signed());
-                    let (name, form) = (DwAt(self.name), gimli::DW_FORM_implicit_const);
-                    self.attributes.push(AttributeSpecification::new(name, form, constant));
-                }
+                let sign = if last & 0x40 != 0 && self.shift < 64 { u64::MAX << self.shift } else { 0 };
+                let constant = Some((self.number | sign).cast_signed());
+                self.keep(gimli::DW_FORM_implicit_const, constant)?;
                 Expect::Name
             }
             Expect::Children => Expect::Name,

@@ -5,7 +5,7 @@ use crate::image::{Image, Section, SectionData};
 use std::cell::OnceCell;
 
 /// Largest compressed sections inflated whole, all taken together. Others pass by as a stream.
-const WHOLE: u64 = 64 << 20;
+const WHOLE: u64 = 48 << 20;
 
 /// Sections that belong together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// Problems of one kind that are reported one by one.
 const SHOWN: u64 = 8;
 /// Memory in bytes for the units themselves, their texts and ranges.
-const UNIT_MEMORY: u64 = 128 << 20;
+const UNIT_MEMORY: u64 = 96 << 20;
 
 /// Collects problems. A file in which every unit is damaged yields a few and a count.
 #[derive(Debug)]
@@ -85,26 +85,17 @@ impl Budget {
 
     /// Takes memory; false where none is left.
     pub(super) fn take(&mut self, bytes: usize) -> bool {
-        match self.memory.checked_sub(bytes as u64) {
-            Some(left) => {
-                self.memory = left;
-                true
-            }
-            None => false,
+        let enough = self.memory >= bytes as u64;
+        if enough {
+            self.memory -= bytes as u64;
         }
+        enough
     }
 
     /// Takes steps; false where none are left.
     pub(super) fn step(&mut self, steps: u64) -> bool {
-        match self.steps.checked_sub(steps) {
-            Some(left) => {
-                self.steps = left;
-                true
-            }
-            None => {
-                self.steps = 0;
-                false
-            }
-        }
+        let enough = self.steps >= steps;
+        self.steps = self.steps.saturating_sub(steps);
+        enough
     }
 }

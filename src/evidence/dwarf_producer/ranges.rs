@@ -104,9 +104,8 @@ fn list(
         if place.encoding.version >= 5 { (empty, data.reader()) } else { (data.reader(), empty) };
     let lists = RangeLists::new(DebugRanges::from(old), DebugRngLists::from(new));
     let offset = match value {
-        AttributeValue::SecOffset(offset) => *offset,
+        AttributeValue::SecOffset(offset) | AttributeValue::Data8(offset) => *offset,
         AttributeValue::Data4(offset) => u64::from(*offset),
-        AttributeValue::Data8(offset) => *offset,
         AttributeValue::DebugRngListsIndex(index) => {
             let file =
                 if *family == Family::Split { gimli::DwarfFileType::Dwo } else { gimli::DwarfFileType::Main };

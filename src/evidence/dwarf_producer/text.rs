@@ -111,6 +111,7 @@ pub(super) fn resolve(
     let mut texts = std::mem::take(&mut sections.texts);
     texts.sort_unstable();
     let mut rest = texts.as_slice();
+    let mut unended: Option<(Pool, u64)> = None;
     while let Some(first) = rest.first() {
         let same = rest.iter().take_while(|t| (t.pool, t.offset) == (first.pool, first.offset)).count();
         let (now, later) = rest.split_at(same);
@@ -118,15 +119,23 @@ pub(super) fn resolve(
         let lazy = match first.pool {
             Pool::Str => &sections.str,
             Pool::LineStr => &sections.line_str,
-            Pool::Supplementary => match &sections.supplementary_str {
-                Some(lazy) => lazy,
-                None => {
+            Pool::Supplementary => {
+                let Some(lazy) = &sections.supplementary_str else {
                     notes.missing("supplementary file of dwz");
                     continue;
-                }
-            },
+                };
+                lazy
+            }
         };
-        let Some(text) = one(lazy, first.offset, &mut sections.memory, notes) else { continue };
+        // No text begins where none ends behind it.
+        if unended.is_some_and(|(pool, from)| pool == first.pool && first.offset >= from) {
+            notes.damage(&lazy.code(), || format!("no text at offset {:#x} either", first.offset));
+            continue;
+        }
+        let Some(text) = one(lazy, first.offset, &mut sections.memory, notes) else {
+            unended = Some((first.pool, first.offset));
+            continue;
+        };
         for place in now {
             if !budget.take(text.len() + 16) {
                 notes.damage("too-much-debug-text", || {

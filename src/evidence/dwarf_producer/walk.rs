@@ -32,7 +32,7 @@ pub(super) fn walk(
         let left = info.len() - at;
         let mut reader = info.reader_at(at);
         let length = match reader.read_initial_length() {
-            Ok((0, _)) => {
+            Ok((0, gimli::Format::Dwarf32)) => {
                 at = skip_zeros(info, at, notes);
                 continue;
             }
@@ -86,15 +86,23 @@ fn rest_is_zero(info: &SectionData, at: u64) -> bool {
 
 /// Skips words of zero; a long run of them is where something was.
 fn skip_zeros(info: &SectionData, from: u64, notes: &mut Notes) -> u64 {
-    let mut reader = info.reader_at(from);
     let mut at = from;
-    while matches!(reader.read_u32(), Ok(0)) {
-        at = reader.offset();
+    while let Ok((zeros, all)) = info.piece(at, |bytes| {
+        let zeros = bytes.iter().position(|byte| *byte != 0);
+        (zeros.unwrap_or(bytes.len()) as u64, zeros.is_none())
+    }) {
+        at += zeros;
+        if !all {
+            break;
+        }
     }
-    if at - from >= PADDING {
-        notes.damage(CODE, || format!("{} zero bytes at {}+{from:#x}", at - from, info.name));
+    // A length may itself begin with zero bytes, but not with a whole word of them.
+    let words = (at - from) / 4 * 4;
+    let next = if at < info.len() { from + words } else { at };
+    if words >= PADDING {
+        notes.damage(CODE, || format!("{words} zero bytes at {}+{from:#x}", info.name));
     }
-    at
+    next.max(from + 4)
 }
 
 /// What a root entry says, still to be resolved: bases may come after what refers to them.
