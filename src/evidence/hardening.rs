@@ -207,7 +207,8 @@ fn canary(
     comment: &Comment,
     program: bool,
 ) -> Held<bool> {
-    if is_packed(image) {
+    // A packed file shows its stub only; link-time objects and debug files have no code of their own.
+    if is_packed(image) || image.text_ranges().is_empty() {
         return Held::unknown();
     }
     // A static C library is itself protected and brings the symbol; only its absence would say something, and
