@@ -7,11 +7,12 @@ use super::scan::{self, Found};
 use super::version::{self, Family, Version};
 use super::{NginxFacts, catalogue, directives, identify, markers, merging, signature};
 use crate::evidence::{Claim, Held, Scope, Source, Strength};
-use crate::facts::{Base, Conflict, Linkage, Module, ModuleOrigin, Problem, Product};
+use crate::facts::{Base, ConfigureArgument, Conflict, Linkage, Module, ModuleOrigin, Problem, Product};
 use crate::image::Image;
 use crate::image::linkage::Linkage as Linked;
 use crate::image::pointers::Pointers;
 use crate::image::symbols::Symbols;
+use object::elf;
 use std::collections::BTreeSet;
 
 /// Reads a program of the nginx family, or a module built to be loaded by one. `None` if the file is neither.
@@ -32,7 +33,8 @@ pub fn read(image: &Image, linkage: &Linked, symbols: &Symbols, pointers: &Point
     if found.said.configure_raw.is_none() && table.structures.is_empty() {
         return None;
     }
-    let is_module = !says_itself && found.core_module.is_empty();
+    let library = image.header.kind == elf::ET_DYN && !linkage.pie;
+    let is_module = !says_itself && (found.core_module.is_empty() || library);
     let mut out = super::from_words(&found.said, found.problems.clone(), Some(&found.places));
     if is_module {
         out.product = module_product(&table);
@@ -54,7 +56,11 @@ pub fn read(image: &Image, linkage: &Linked, symbols: &Symbols, pointers: &Point
     }
     add_signature(&mut out, &found, &table);
     add_version_number(&mut out, &table);
-    if let Some(merging) = merging::read(&table.structures) {
+    if let Some(mut merging) = merging::read(&table.structures) {
+        let arguments = out.nginx.configure_arguments.as_deref().unwrap_or_default();
+        if merging::explained_otherwise(arguments, out.nginx.compiler_line.as_deref()) {
+            merging.unmerged.clear();
+        }
         out.claims.extend(merging::claims(&merging, &names));
         out.unmerged_modules = merging.unmerged.iter().filter_map(|&n| names.get(n).cloned()).collect();
     }
@@ -127,11 +133,66 @@ fn add_modules(
         }
     }
     if !is_module {
+        let missing = contradicted(&out.product, &expected, &modules, &arguments);
+        if !missing.is_empty() {
+            out.conflicts.push(Conflict {
+                fact: "nginx.modules".to_owned(),
+                claims: vec![
+                    modules_claim(
+                        &missing,
+                        Strength::Declared,
+                        Source::ConfigureArguments,
+                        "asked for by options",
+                    ),
+                    modules_claim(&[], Strength::Structural, Source::ModuleTable, "not in the module table"),
+                ],
+            });
+        }
         let dynamic = super::declared_modules(&out.product, &arguments, Linkage::Dynamic, &mut out.problems);
         modules.extend(dynamic);
         out.nginx.disabled = super::disabled(&out.product, &modules);
     }
     out.nginx.modules = Some(modules);
+}
+
+/// Modules that an option asks for by name and the table does not have: the text is not that of this build.
+fn contradicted<'c>(
+    product: &Product,
+    expected: &[(&'c catalogue::Known, bool)],
+    modules: &[Module],
+    arguments: &[ConfigureArgument],
+) -> Vec<&'c str> {
+    let there = |name: &str| modules.iter().any(|m| m.name == name);
+    if version::is_plus(Some(product)) || !modules.iter().any(|m| m.sources.contains(&Source::ModuleTable)) {
+        return Vec::new();
+    }
+    expected
+        .iter()
+        .filter(|(row, dynamic)| {
+            let asked = row.with.first().is_some_and(|option| {
+                catalogue::module_names_match(option.trim_start_matches("--with-"), row.name)
+                    && arguments.iter().any(|a| a.name == *option)
+            });
+            // Options for parts that are not compiled at all do nothing.
+            let whole = ["stream", "mail", "http"].iter().all(|part| {
+                !row.name.starts_with(&format!("ngx_{part}_")) || there(&format!("ngx_{part}_module"))
+            });
+            asked && whole && !dynamic && !there(row.name)
+        })
+        .map(|(row, _)| row.name)
+        .collect()
+}
+
+fn modules_claim(names: &[&str], strength: Strength, source: Source, quote: &str) -> Claim {
+    Claim {
+        fact: "nginx.modules".to_owned(),
+        value: names.into(),
+        strength,
+        source,
+        scope: Scope::File,
+        at: None,
+        quote: Some(quote.to_owned()),
+    }
 }
 
 /// The signature most structures point at, decoded.
@@ -144,7 +205,9 @@ fn add_signature(out: &mut NginxFacts, found: &Found, table: &Table) {
     if raw.starts_with("Angie,") {
         family = Family::Angie;
     }
-    let version = version::nginx_version(Some(&out.product)).or(base.filter(|_| family != Family::Angie));
+    // Angie began with the layout of nginx 1.23.1, and says from 1.5.0 on which nginx it holds.
+    let fallback = if family == Family::Angie { Some(Version(1, 23, 1)) } else { base };
+    let version = version::nginx_version(Some(&out.product)).or(fallback);
     out.nginx.signature = Some(signature::decode(raw, family, version));
     let mut others: Vec<&str> =
         found.signatures.iter().map(|(_, text)| text.as_str()).filter(|t| *t != raw).collect();
@@ -250,11 +313,7 @@ fn server(out: &NginxFacts, table: &Table, names: &[String]) -> Option<Server> {
 }
 
 /// Where a module comes from.
-pub(super) fn origin(
-    product: &Product,
-    arguments: Option<&[crate::facts::ConfigureArgument]>,
-    name: &str,
-) -> ModuleOrigin {
+pub(super) fn origin(product: &Product, arguments: Option<&[ConfigureArgument]>, name: &str) -> ModuleOrigin {
     if catalogue::known(name).is_some() {
         return ModuleOrigin::Builtin;
     }
@@ -384,10 +443,11 @@ mod tests {
     fn edited_texts_are_a_conflict_and_missing_ones_are_unknown() {
         let mut texts = TEXTS;
         texts[0] = "nginx version: nginx/1.30.0\n";
-        texts[3] = "configure arguments: --with-debug\n";
+        texts[3] = "configure arguments: --with-debug --with-http_dav_module --with-stream_ssl_module\n";
         let got = facts(&synthetic::nginx(WIDE, &MODULES, &[], &texts)).unwrap();
         let about: Vec<&str> = got.conflicts.iter().map(|c| c.fact.as_str()).collect();
-        assert_eq!(about, ["product.version", "nginx.debug"]);
+        assert_eq!(about, ["nginx.modules", "product.version", "nginx.debug"]);
+        assert_eq!(got.conflicts[0].claims[0].value, serde_json::json!(["ngx_http_dav_module"]));
         assert_eq!(got.nginx.debug.value, Some(false));
         // Without any text the structures still tell the program and its version.
         let got = facts(&synthetic::nginx(WIDE, &MODULES, &[], &[])).unwrap();

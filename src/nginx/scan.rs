@@ -26,7 +26,7 @@ const BUILT_BY: usize = 4;
 const BUILT_WITH: usize = 5;
 const SNI: usize = 6;
 const SIGNATURES: usize = 7;
-const CORE_MODULE: usize = SIGNATURES + 3;
+const CORE_MODULE: usize = SIGNATURES + 4;
 /// The needles; those from [`CORE_MODULE`] + 1 on are [`super::markers::TEXTS`].
 const NEEDLES: [&[u8]; CORE_MODULE + 1] = [
     b"configure arguments:",
@@ -37,6 +37,7 @@ const NEEDLES: [&[u8]; CORE_MODULE + 1] = [
     b"built with ",
     b"TLS SNI support ",
     b"8,4,8,",
+    b"8,8,8,",
     b"4,4,4,",
     b"4,4,8,",
     b"ngx_core_module\0",
@@ -56,12 +57,15 @@ pub(super) struct Found {
     pub(super) problems: Vec<Problem>,
 }
 
-/// Searches the constants. `None` if neither a version text nor a module signature is there.
+/// Searches the constants. `None` if neither a configure text nor a module signature is there.
 pub(super) fn find(memory: &Memory<'_>) -> Option<Found> {
     let ranges = memory.constants();
-    let first: Vec<Finder<'_>> = [CONFIGURE, NGINX, ANGIE, SIGNATURES, SIGNATURES + 1, SIGNATURES + 2]
-        .iter()
-        .filter_map(|&n| NEEDLES.get(n))
+    // Sizes of a pointer, of sig_atomic_t and of time_t; the first is known.
+    let signatures =
+        if memory.format.is_64 { SIGNATURES..SIGNATURES + 2 } else { SIGNATURES + 2..SIGNATURES + 4 };
+    let first: Vec<Finder<'_>> = std::iter::once(CONFIGURE)
+        .chain(signatures.clone())
+        .filter_map(|needle| NEEDLES.get(needle))
         .map(Finder::new)
         .collect();
     let mut is_one = false;
@@ -70,8 +74,6 @@ pub(super) fn find(memory: &Memory<'_>) -> Option<Found> {
         tried += 1;
         is_one = match needle {
             0 => configure_text(memory, offset).is_some(),
-            1 => version_line(memory, offset, b"nginx version: ").is_some(),
-            2 => version_line(memory, offset, b"Angie version: ").is_some(),
             _ => signature(memory, offset).is_some(),
         };
         !is_one && tried < MAX_HITS
@@ -102,7 +104,7 @@ pub(super) fn find(memory: &Memory<'_>) -> Option<Found> {
     let of = |needle: usize| hits.get(needle).map(Vec::as_slice).unwrap_or_default();
     version_and_compiler(memory, &of, &mut found);
     found.markers = (NEEDLES.len()..hits.len()).map(|n| of(n).first().copied()).collect();
-    for needle in SIGNATURES..SIGNATURES + 3 {
+    for needle in signatures {
         for (start, text) in of(needle).iter().filter_map(|&offset| signature(memory, offset)) {
             if let Some(address) = memory.address_of(start) {
                 found.signatures.push((address, text));

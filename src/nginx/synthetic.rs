@@ -125,7 +125,7 @@ pub(super) fn image(bytes: Vec<u8>) -> Image {
     Image::open(Input::memory(bytes), &Limits::default()).unwrap()
 }
 
-pub(super) const SIGNATURE: &str = "8,4,8,0000111111010111001110001011000110";
+const FEATURES: &str = "0000111111010111001110001011000110";
 
 /// A program like nginx 1.22.1 with the modules named, all sharing one signature but those in `apart`.
 pub(super) fn nginx(
@@ -138,13 +138,14 @@ pub(super) fn nginx(
     for text in texts {
         p.text(text);
     }
-    let shared = p.text(SIGNATURE);
+    let signature = format!("{}{FEATURES}", if format.is_64 { "8,4,8," } else { "4,4,4," });
+    let shared = p.text(&signature);
     let mut table = Vec::new();
     let mut names = Vec::new();
     for (n, (name, kind, commands)) in modules.iter().enumerate() {
-        let signature = if apart.contains(&n) { p.text(SIGNATURE) } else { shared };
+        let own = if apart.contains(&n) { p.text(&signature) } else { shared };
         let commands = if commands.is_empty() { 0 } else { p.directives(commands) };
-        table.push(p.module(kind, 1_022_001, signature, commands));
+        table.push(p.module(kind, 1_022_001, own, commands));
         names.push(p.text(name));
     }
     // What stands directly before the table and points at a structure must not be taken for a part of it.
