@@ -402,21 +402,22 @@ fn damaged_policies_never_panic() {
     }
 }
 
+/// Every key of the schema, by its last word.
+fn keys(schema: &serde_json::Value, found: &mut Vec<String>) {
+    if let Some(properties) = schema.get("properties").and_then(|properties| properties.as_object()) {
+        for (key, inner) in properties {
+            found.push(key.clone());
+            keys(inner, found);
+        }
+    }
+    schema.get("items").into_iter().for_each(|inner| keys(inner, found));
+}
+
 #[test]
 fn the_guide_holds_every_key_and_the_builtins_as_they_are() {
     let guide = std::fs::read_to_string("docs/policy.md").unwrap();
     for (name, text) in load::BUILTINS.iter().chain([&("defaults", load::builtin("defaults").unwrap())]) {
         assert!(guide.contains(text), "docs/policy.md does not show {name} as it is");
-    }
-    // Every key of the schema, by its last word.
-    fn keys(schema: &serde_json::Value, found: &mut Vec<String>) {
-        if let Some(properties) = schema.get("properties").and_then(|properties| properties.as_object()) {
-            for (key, inner) in properties {
-                found.push(key.clone());
-                keys(inner, found);
-            }
-        }
-        schema.get("items").into_iter().for_each(|inner| keys(inner, found));
     }
     let mut found = Vec::new();
     keys(&schema::schema(&[]), &mut found);
