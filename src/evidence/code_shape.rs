@@ -19,6 +19,7 @@ pub mod features;
 pub mod votes;
 
 mod aarch64;
+mod discover;
 mod levels;
 mod segments;
 mod text;
@@ -178,6 +179,8 @@ pub struct CodeShape {
     pub bytes_read: u64,
     /// Bytes of functions in the selection that a limit or the sampling left out: they stay unknown.
     pub bytes_left_out: u64,
+    /// Functions found in the code itself, because nothing tells of them: their bounds are a guess.
+    pub discovered: u64,
     /// Jumps out of functions are returns here (return thunks), so that tail calls cannot be counted.
     pub return_thunks: bool,
     /// The machine's finer levels may be asked for.
@@ -199,6 +202,7 @@ impl CodeShape {
             totals: Totals::default(),
             bytes_read: 0,
             bytes_left_out: 0,
+            discovered: 0,
             return_thunks: false,
             has_levels: false,
             problems: Vec::new(),
@@ -287,6 +291,24 @@ pub fn judge(image: &Image, functions: &[Function], selection: &Selection) -> Co
         Ok(machine) => machine,
         Err(why) => return CodeShape::unknown(why),
     };
+    let gaps = discover::uncovered(image, functions);
+    if gaps.is_empty() {
+        return judge_known(image, machine, functions, selection);
+    }
+    if image.section(".gopclntab").is_some() && functions.len() < MIN_FUNCTIONS as usize {
+        return CodeShape::unknown(Unknown::Language("Go"));
+    }
+    let (mut found, swept) = discover::functions(image, machine.code, &gaps);
+    let discovered = found.len() as u64;
+    found.extend_from_slice(functions);
+    found.sort_by_key(|f| f.start);
+    let mut shape = judge_known(image, machine, &found, selection);
+    shape.discovered = discovered;
+    shape.bytes_read = shape.bytes_read.saturating_add(swept);
+    shape
+}
+
+fn judge_known(image: &Image, machine: Machine, functions: &[Function], selection: &Selection) -> CodeShape {
     let selected = select(functions, selection);
     if selected.is_empty() {
         return CodeShape::unknown(Unknown::NoFunctions);

@@ -192,11 +192,15 @@ pub fn read(image: &Image) -> FunctionTable {
     if text.is_empty() {
         return table;
     }
-    table.runtime =
-        image.sections.iter().filter(|s| is_runtime_section(&s.name)).filter_map(section_range).collect();
+    table.runtime = runtime_sections(image);
     eh_frame::read(image, &text, &mut table);
     table.settle(&text);
     table
+}
+
+/// Sections of text that the linker and the start files fill: PLT, `.init`, `.fini`. Sorted, without overlap.
+pub fn runtime_sections(image: &Image) -> Vec<Range<u64>> {
+    merge(image.sections.iter().filter(|s| is_runtime_section(&s.name)).filter_map(section_range).collect())
 }
 
 fn section_range(section: &super::Section) -> Option<Range<u64>> {

@@ -111,6 +111,34 @@ fn a_limit_thins_out_evenly_and_is_reported() {
     assert!(shape.bytes_left_out > 0 && shape.bytes_left_out < all);
 }
 
+#[test]
+fn without_frame_descriptions_functions_are_found_in_the_code() {
+    let shape = judge_all(shape_file!("gcc-O0-noeh"));
+    assert_eq!(shape.verdict, Verdict::O0);
+    assert_eq!(shape.discovered, 29);
+    assert_eq!(shape.counts.o0, 29);
+    let shape = judge_all(shape_file!("gcc-O2-noeh"));
+    assert_eq!(shape.verdict, Verdict::Optimized);
+    assert_eq!(shape.counts.o0, 0);
+}
+
+#[test]
+fn other_machines() {
+    let shape = judge_all(shape_file!("aarch64-O0"));
+    assert_eq!((shape.verdict.clone(), shape.counts.optimized), (Verdict::O0, 0));
+    let shape = judge_all(shape_file!("aarch64-O2"));
+    assert_eq!((shape.verdict.clone(), shape.counts.o0), (Verdict::Optimized, 0));
+    let shape = judge_all(shape_file!("i386-O0"));
+    assert_eq!((shape.verdict.clone(), shape.counts.optimized), (Verdict::O0, 0));
+    let shape = judge_all(shape_file!("i386-O2"));
+    assert_eq!((shape.verdict.clone(), shape.counts.o0), (Verdict::Optimized, 0));
+    let mut bytes = shape_file!("gcc-O0").to_vec();
+    bytes[18] = 0xf3; // EM_RISCV
+    let shape = judge_all(&bytes);
+    assert_eq!(shape.sentence, "machine code of machine 243 is not read");
+    assert!(claims(&shape).is_empty());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]
