@@ -12,3 +12,4 @@ pub mod finding;
 pub mod image;
 pub mod limits;
 pub mod policy;
+pub mod rules;
