@@ -11,8 +11,13 @@ use object::elf;
 use std::collections::HashMap;
 use std::ops::Range;
 
+pub mod bytes;
 mod headers;
 pub mod input;
+pub mod linkage;
+pub mod notes;
+pub mod pointers;
+pub mod symbols;
 
 pub use input::Input;
 

@@ -11,5 +11,6 @@ pub mod facts;
 pub mod finding;
 pub mod image;
 pub mod limits;
+pub mod nginx;
 pub mod policy;
 pub mod rules;

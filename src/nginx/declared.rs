@@ -1,0 +1,308 @@
+//! What optimization level the configure arguments stand for, and why.
+//!
+//! nginx compiles with `-pipe -O … -g` followed by the value of `--with-cc-opt`; the last `-O` wins, so a plain
+//! `./configure` gives `-O1` (`auto/cc/gcc`, `auto/cc/clang`, unchanged from 1.0.0 to 1.31.4). If the environment
+//! variable `CFLAGS` is set, it replaces all that (`auto/cc/conf`) and is recorded nowhere; before 1.29.4 the
+//! `built by` line was missing in that case.
+
+use super::configure::{last_value, shell_words};
+use super::version::Version;
+use crate::compiler::Level;
+use crate::facts::ConfigureArgument;
+
+/// A declared level.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Declared {
+    /// The level; `Unknown` where the arguments do not tell.
+    pub level: Level,
+    /// Compiler options declared, in order of effect.
+    pub flags: Vec<String>,
+    /// `-O` options given and overridden by a later one.
+    pub overridden: Vec<String>,
+    /// One sentence: how the level follows, or why it does not.
+    pub why: String,
+    /// The argument it rests on, as it stands in the text.
+    pub quote: Option<String>,
+}
+
+/// Options of gcc and clang whose argument is the next word, which must not be read as an option.
+const TAKES_NEXT_WORD: [&str; 24] = [
+    "-o",
+    "-D",
+    "-U",
+    "-I",
+    "-L",
+    "-l",
+    "-u",
+    "-x",
+    "-z",
+    "-T",
+    "-include",
+    "-imacros",
+    "-isystem",
+    "-idirafter",
+    "-iquote",
+    "-MF",
+    "-MT",
+    "-MQ",
+    "-Xlinker",
+    "-Xassembler",
+    "-Xpreprocessor",
+    "-Xclang",
+    "--param",
+    "-aux-info",
+];
+
+/// The `-O` options of a command line in order, each with the level it stands for.
+fn level_options(flags: &[String]) -> Vec<(&str, Level)> {
+    let mut found = Vec::new();
+    let mut words = flags.iter();
+    while let Some(word) = words.next() {
+        if TAKES_NEXT_WORD.contains(&word.as_str()) {
+            words.next();
+        } else if let Some(level) = level_of(word) {
+            found.push((word.as_str(), level));
+        }
+    }
+    found
+}
+
+fn level_of(word: &str) -> Option<Level> {
+    Some(match word.strip_prefix("-O")? {
+        "" | "1" => Level::O1,
+        "0" => Level::O0,
+        "2" => Level::O2,
+        "g" => Level::Og,
+        "s" => Level::Os,
+        "z" => Level::Oz,
+        "fast" => Level::Ofast,
+        digits if digits.bytes().all(|b| b.is_ascii_digit()) => {
+            if digits.bytes().all(|b| b == b'0') {
+                Level::O0
+            } else {
+                Level::O3
+            }
+        }
+        _ => return None,
+    })
+}
+
+/// The level a command line's options stand for: the last `-O` wins. `None` if there is none.
+pub fn declared_level(flags: &[String]) -> Option<Level> {
+    level_options(flags).last().map(|(_, level)| *level)
+}
+
+/// The level the arguments declare for the program's own code.
+///
+/// `compiler_line` is the text after `built by`.
+pub fn declared(
+    arguments: &[ConfigureArgument],
+    version: Option<Version>,
+    compiler_line: Option<&str>,
+) -> Declared {
+    let option = last_value(arguments, "--with-cc-opt");
+    let flags = option.map(shell_words).unwrap_or_default();
+    let quote = option.map(|value| quoted("--with-cc-opt", value));
+    let own = own_options(version, compiler_line);
+    let given: Vec<(String, Level)> =
+        level_options(&flags).into_iter().map(|(word, level)| (word.to_owned(), level)).collect();
+    if let Some(((winner, level), earlier)) = given.split_last() {
+        let mut overridden: Vec<String> = earlier.iter().map(|(word, _)| word.clone()).collect();
+        if own == Own::Bare {
+            overridden.insert(0, "-O".to_owned());
+        }
+        let why = match overridden.as_slice() {
+            [] => format!("{winner} is given in --with-cc-opt"),
+            list => format!("the last -O wins: {winner} overrides {}", list.join(" ")),
+        };
+        return Declared { level: *level, flags, overridden, why, quote };
+    }
+    // The compiler's name may carry options of its own: --with-cc='gcc -O0'.
+    let in_cc = last_value(arguments, "--with-cc").map(shell_words).unwrap_or_default();
+    let in_cc_level = declared_level(&in_cc);
+    let (level, why) = match (own, in_cc_level) {
+        (Own::Bare, _) => {
+            let mut why = "no -O in --with-cc-opt: nginx's own bare -O is in force, which is -O1".to_owned();
+            if clang_before_11(compiler_line) {
+                why.push_str(" (this clang takes bare -O for -O2)");
+            }
+            (Level::O1, why)
+        }
+        (Own::Other(name), _) => {
+            (Level::Unknown, format!("no -O in --with-cc-opt, and nginx's own options for {name} are not of that kind"))
+        }
+        (Own::Replaced, Some(_)) | (Own::Maybe, Some(_)) => (
+            Level::Unknown,
+            "an -O stands only in --with-cc, where the environment variable CFLAGS or nginx's own -O come after it".to_owned(),
+        ),
+        (Own::Replaced, None) => (
+            Level::Unknown,
+            "no -O in --with-cc-opt, and no `built by` line: the environment variable CFLAGS replaced nginx's own -O and is recorded nowhere"
+                .to_owned(),
+        ),
+        (Own::Maybe, None) => (
+            Level::Unknown,
+            "no -O in --with-cc-opt: nginx's own -O is in force unless the environment variable CFLAGS was set, which nothing in this version's text shows"
+                .to_owned(),
+        ),
+    };
+    Declared { level, flags, overridden: Vec::new(), why, quote }
+}
+
+/// An argument as `configure` writes it.
+pub fn quoted(name: &str, value: &str) -> String {
+    if value.contains(' ') { format!("{name}='{value}'") } else { format!("{name}={value}") }
+}
+
+/// What is known of the options nginx itself put before `--with-cc-opt`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Own {
+    /// Its bare `-O`.
+    Bare,
+    /// Options of another kind, for that compiler.
+    Other(&'static str),
+    /// Replaced by `CFLAGS`.
+    Replaced,
+    /// One of the two.
+    Maybe,
+}
+
+fn own_options(version: Option<Version>, compiler_line: Option<&str>) -> Own {
+    // From 1.29.4 on the line is there whether or not CFLAGS was set.
+    let line_tells = version.is_some_and(|v| v < Version(1, 29, 4));
+    match compiler_line {
+        Some(line) if line.starts_with("Sun C") => Own::Other("Sun C"),
+        Some(_) if line_tells => Own::Bare,
+        None if line_tells => Own::Replaced,
+        _ => Own::Maybe,
+    }
+}
+
+fn clang_before_11(compiler_line: Option<&str>) -> bool {
+    matches!(compiler(compiler_line.unwrap_or_default()), Some(("clang", Some(v)))
+        if v.split('.').next().and_then(|major| major.parse::<u32>().ok()).is_some_and(|major| major < 11))
+}
+
+/// Compiler family and version in the text after `built by`. The version is `None` where the text is not of the
+/// usual form: `auto/cc` takes it with a pattern that can hit other lines of `gcc -v`.
+pub fn compiler(line: &str) -> Option<(&'static str, Option<&str>)> {
+    const NAMES: [(&str, &str); 6] = [
+        ("gcc ", "gcc"),
+        ("clang ", "clang"),
+        ("Intel C Compiler ", "icc"),
+        ("Sun C ", "suncc"),
+        ("cl ", "msvc"),
+        ("LLVM ", "clang"),
+    ];
+    let line = line.trim();
+    let (family, rest) =
+        NAMES.iter().find_map(|(prefix, family)| Some((*family, line.strip_prefix(prefix)?)))?;
+    let word = rest.split_whitespace().next().unwrap_or_default();
+    let is_version = word.starts_with(|c: char| c.is_ascii_digit())
+        && word.split('.').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()));
+    let one_line = !rest.contains(['\n', '\r']) && !rest.contains("gcc version");
+    Some((family, (is_version && one_line).then_some(word)))
+}
+
+/// The level the arguments declare for a library that nginx builds along with itself
+/// (`--with-zlib=DIR`, `--with-pcre=DIR`, `--with-openssl=DIR`).
+///
+/// For zlib and PCRE nginx passes `-O2` itself, and `--with-zlib-opt` or `--with-pcre-opt` replaces that (`auto/cc/gcc`),
+/// so an option without `-O` gives an unoptimized library (measured on zlib 1.2.13).
+pub fn bundled_libraries(arguments: &[ConfigureArgument]) -> Vec<(&'static str, Declared)> {
+    let mut out = Vec::new();
+    for (library, at, with_options) in [
+        ("zlib", "--with-zlib", "--with-zlib-opt"),
+        ("pcre", "--with-pcre", "--with-pcre-opt"),
+        ("openssl", "--with-openssl", "--with-openssl-opt"),
+    ] {
+        if last_value(arguments, at).is_none_or(|dir| dir.is_empty() || dir == "YES") {
+            continue;
+        }
+        let option = last_value(arguments, with_options).filter(|value| !value.is_empty());
+        let flags = option.map(shell_words).unwrap_or_default();
+        let (level, why) = match (library, declared_level(&flags), option) {
+            (_, Some(level), _) => (level, format!("the last -O in {with_options}")),
+            ("openssl", None, _) if flags.iter().any(|f| f == "-d" || f == "--debug") => {
+                (Level::O0, "OpenSSL's own debug build is asked for".to_owned())
+            }
+            ("openssl", None, _) => (Level::O3, "OpenSSL's own default".to_owned()),
+            (_, None, None) => (Level::O2, format!("nginx passes -O2 as {with_options} is not given")),
+            (_, None, Some(_)) => (
+                Level::O0,
+                format!("{with_options} replaces the -O2 that nginx passes, and holds no -O itself"),
+            ),
+        };
+        let quote = option.map(|value| quoted(with_options, value));
+        out.push((library, Declared { level, flags, overridden: Vec::new(), why, quote }));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nginx::configure::parse;
+
+    const GCC: Option<&str> = Some("gcc 12.2.0 (Debian 12.2.0-14+deb12u1) ");
+    const V1_22: Option<Version> = Some(Version(1, 22, 1));
+
+    fn level(text: &str, version: Option<Version>, line: Option<&str>) -> Level {
+        declared(&parse(text).list, version, line).level
+    }
+
+    #[test]
+    fn the_last_level_wins() {
+        let d = declared(&parse("--with-cc-opt='-O2 -O0'").list, V1_22, GCC);
+        assert_eq!((d.level, d.overridden.join(" ")), (Level::O0, "-O -O2".to_owned()));
+        assert_eq!(d.quote.as_deref(), Some("--with-cc-opt='-O2 -O0'"));
+        assert_eq!(level("--with-cc-opt=-O0 --with-cc-opt=-O3", V1_22, GCC), Level::O3);
+        assert_eq!(level("--with-cc-opt='-O0 -g -DX=1'", None, None), Level::O0);
+        for (flag, want) in [
+            ("-O", Level::O1),
+            ("-O9", Level::O3),
+            ("-Og", Level::Og),
+            ("-Ofast", Level::Ofast),
+            ("-Oz", Level::Oz),
+        ] {
+            assert_eq!(level(&format!("--with-cc-opt={flag}"), None, None), want);
+        }
+    }
+
+    #[test]
+    fn what_only_looks_like_a_level() {
+        assert_eq!(level("--with-cc-opt='-DX=-O0 -Wl,-O1 -I -O0 -DY='-O0 b' -O2'", V1_22, GCC), Level::O2);
+        assert_eq!(level("--with-ld-opt=-O0", V1_22, GCC), Level::O1);
+    }
+
+    #[test]
+    fn nginx_itself_compiles_with_a_bare_o_unless_cflags_was_set() {
+        assert_eq!(level("--with-debug", V1_22, GCC), Level::O1);
+        assert_eq!(level("--with-debug", V1_22, None), Level::Unknown);
+        assert_eq!(level("", Some(Version(1, 29, 4)), GCC), Level::Unknown);
+        assert_eq!(level("", None, GCC), Level::Unknown);
+        assert!(declared(&[], V1_22, None).why.contains("CFLAGS"));
+        assert!(declared(&[], V1_22, Some("clang 10.0.1")).why.contains("-O2"));
+    }
+
+    #[test]
+    fn the_compilers_name() {
+        assert_eq!(compiler("gcc 12.2.0 (Debian 12.2.0-14+deb12u1) "), Some(("gcc", Some("12.2.0"))));
+        assert_eq!(compiler("clang 14.0.6"), Some(("clang", Some("14.0.6"))));
+        assert_eq!(compiler("gcc --enable-languages=c gcc version 13"), Some(("gcc", None)));
+        assert_eq!(compiler("gcc 13.2.0\n12.1.0"), Some(("gcc", None)));
+        assert_eq!(compiler("something else"), None);
+    }
+
+    #[test]
+    fn libraries_built_along() {
+        let get = |text: &str| {
+            let list = bundled_libraries(&parse(text).list);
+            list.into_iter().map(|(name, d)| (name, d.level)).collect::<Vec<_>>()
+        };
+        assert_eq!(get("--with-zlib=/src/zlib --with-pcre"), [("zlib", Level::O2)]);
+        assert_eq!(get("--with-zlib=/src/zlib --with-zlib-opt=-fPIC"), [("zlib", Level::O0)]);
+        assert_eq!(get("--with-pcre=/p --with-pcre-opt='-g -O2'"), [("pcre", Level::O2)]);
+        assert_eq!(get("--with-openssl=/o --with-openssl-opt='no-asm --debug'"), [("openssl", Level::O0)]);
+    }
+}

@@ -1,0 +1,207 @@
+//! The text that `nginx -V` prints, on standard input or in a file.
+
+use super::configure::{self, Arguments};
+use super::version;
+use crate::facts::{OpenSsl, Product};
+
+/// How far a text is searched for the lines that make it one of these.
+const LOOKED_AT: usize = 64 << 10;
+
+/// Beginnings of the lines that programs of the family print.
+const LINES: [&str; 9] = [
+    "nginx version: ",
+    "Angie version: ",
+    "Tengine version: ",
+    "built by ",
+    "built on ",
+    "built with ",
+    "TLS SNI support ",
+    "configure arguments:",
+    "loaded modules:",
+];
+
+/// What such a text says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct VersionText {
+    /// The program; `None` where no version line is there.
+    pub product: Option<Product>,
+    /// The lines the product was read from.
+    pub version_lines: Vec<String>,
+    /// After `built by`, as it stands.
+    pub compiler_line: Option<String>,
+    /// The `built with` line.
+    pub openssl_line: Option<String>,
+    /// Read from that line.
+    pub openssl: OpenSsl,
+    /// `TLS SNI support enabled`.
+    pub tls_sni: Option<bool>,
+    /// After `configure arguments:`, as it stands.
+    pub configure_raw: Option<String>,
+    /// The same taken apart.
+    pub arguments: Option<Arguments>,
+}
+
+/// Whether bytes are the text that `nginx -V` prints (of any product of the family), by a line that begins
+/// like one of its own. Binary data never is.
+pub fn looks_like_version_text(bytes: &[u8]) -> bool {
+    let head = &bytes[..bytes.len().min(LOOKED_AT)];
+    if memchr::memchr(0, head).is_some() {
+        return false;
+    }
+    String::from_utf8_lossy(head).lines().any(|line| {
+        let line = own_line(line);
+        let names_program = ["nginx version: ", "Angie version: ", "Tengine version: "]
+            .iter()
+            .any(|prefix| line.strip_prefix(prefix).is_some_and(|rest| rest.contains('/')));
+        names_program || line.starts_with("configure arguments:")
+    })
+}
+
+/// The line without what old versions put before each, and without blanks around it.
+fn own_line(line: &str) -> &str {
+    let line = line.trim();
+    match line.strip_prefix("nginx: ") {
+        Some(rest) if LINES.iter().any(|prefix| rest.starts_with(prefix)) => rest,
+        _ => line,
+    }
+}
+
+/// Takes such a text apart. Lines that belong to none of its parts are passed over.
+pub fn parse(text: &str) -> VersionText {
+    let mut out = VersionText::default();
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        let line = own_line(line);
+        if ["nginx version: ", "Angie version: ", "Tengine version: "].iter().any(|p| line.starts_with(p)) {
+            out.version_lines.push(line.to_owned());
+        } else if let Some(rest) = line.strip_prefix("built by ") {
+            let mut rest = rest.trim().to_owned();
+            // The compiler's name can hold a line break; it is kept as it stands.
+            while let Some(next) = lines.next_if(|next| !begins_a_part(next) && !next.trim().is_empty()) {
+                rest.push('\n');
+                rest.push_str(next.trim());
+            }
+            out.compiler_line = Some(rest);
+        } else if let Some(rest) = line.strip_prefix("built with ") {
+            out.openssl = openssl(rest);
+            out.openssl_line = Some(rest.trim().to_owned());
+        } else if let Some(rest) = line.strip_prefix("TLS SNI support ") {
+            out.tls_sni = Some(rest.trim() == "enabled");
+        } else if let Some(rest) = line.strip_prefix("configure arguments:") {
+            let mut raw = rest.trim_end().to_owned();
+            let mut arguments = configure::parse(&raw);
+            // A value that is still open, or a line of further options, was broken by whatever carried the text here.
+            while let Some(next) = lines.next_if(|next| {
+                !begins_a_part(next) && (arguments.unterminated || next.trim_start().starts_with("--"))
+            }) {
+                raw.push(' ');
+                raw.push_str(next.trim());
+                arguments = configure::parse(&raw);
+            }
+            out.arguments = Some(arguments);
+            out.configure_raw = Some(raw);
+        }
+    }
+    out.product = version::product(out.version_lines.iter().map(String::as_str));
+    out
+}
+
+fn begins_a_part(line: &str) -> bool {
+    let line = own_line(line);
+    LINES.iter().any(|prefix| line.starts_with(prefix))
+}
+
+/// Reads what follows `built with `: `OpenSSL 1.1.1n  15 Mar 2022 (running with OpenSSL 1.1.1d  10 Sep 2019)`.
+/// For OpenSSL itself the version alone is kept, for its forks their name too.
+pub fn openssl(text: &str) -> OpenSsl {
+    let (built, running) = match text.split_once("running with ") {
+        Some((built, running)) => {
+            (built.trim_end().trim_end_matches(['(', ',']).trim(), Some(running.trim().trim_end_matches(')')))
+        }
+        None => (text.trim(), None),
+    };
+    OpenSsl { built: library_version(built), running: running.and_then(library_version) }
+}
+
+fn library_version(text: &str) -> Option<String> {
+    let mut words = text.split_whitespace();
+    let name = words.next()?;
+    let version = words.next().filter(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+    Some(match (name, version) {
+        ("OpenSSL", Some(version)) => version.to_owned(),
+        (name, Some(version)) => format!("{name} {version}"),
+        (_, None) => text.trim().to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_debian_like_text() {
+        let text = "nginx version: nginx/1.22.1\nbuilt by gcc 12.2.0 (Debian 12.2.0-14+deb12u1) \nbuilt with OpenSSL 3.0.22 25 Aug 2026\nTLS SNI support enabled\nconfigure arguments: --with-cc=gcc --with-cc-opt='-O2 -O0' --with-threads\n";
+        assert!(looks_like_version_text(text.as_bytes()));
+        let got = parse(text);
+        assert_eq!(got.compiler_line.as_deref(), Some("gcc 12.2.0 (Debian 12.2.0-14+deb12u1)"));
+        assert_eq!(got.openssl, OpenSsl { built: Some("3.0.22".into()), running: None });
+        assert_eq!(got.tls_sni, Some(true));
+        assert_eq!(got.arguments.unwrap().list.len(), 3);
+        assert_eq!(
+            got.configure_raw.as_deref(),
+            Some(" --with-cc=gcc --with-cc-opt='-O2 -O0' --with-threads")
+        );
+    }
+
+    #[test]
+    fn two_openssl_versions_in_both_spellings() {
+        let want = |b: &str, r: &str| OpenSsl { built: Some(b.into()), running: Some(r.into()) };
+        assert_eq!(
+            openssl("OpenSSL 1.1.1n  15 Mar 2022 (running with OpenSSL 1.1.1d  10 Sep 2019)"),
+            want("1.1.1n", "1.1.1d")
+        );
+        assert_eq!(
+            openssl("OpenSSL 3.5.2 5 Aug 2025, running with OpenSSL 3.5.0 8 Apr 2025"),
+            want("3.5.2", "3.5.0")
+        );
+        assert_eq!(openssl("LibreSSL 3.8.2").built.as_deref(), Some("LibreSSL 3.8.2"));
+        assert_eq!(openssl("BoringSSL").built.as_deref(), Some("BoringSSL"));
+    }
+
+    #[test]
+    fn missing_lines_are_absent_and_no_error() {
+        let got = parse("nginx version: nginx/1.28.0\nbuilt with OpenSSL 3.5.2 5 Aug 2025\n");
+        assert_eq!(got.compiler_line, None);
+        assert_eq!(got.arguments, None);
+        assert_eq!(parse("configure arguments:\n").arguments, Some(Arguments::default()));
+    }
+
+    #[test]
+    fn old_prefixes_line_breaks_and_foreign_lines() {
+        let text = "$ nginx -V\r\nnginx: nginx version: nginx/1.0.0\r\nnginx: built by gcc 4.4.5\r\nnginx: configure arguments: --prefix=/x \r\n   --with-cc-opt='-O2\r\n -g' \r\n--with-debug\r\n$ exit\r\n";
+        let got = parse(text);
+        assert_eq!(got.product.unwrap().version.as_deref(), Some("1.0.0"));
+        assert_eq!(got.compiler_line.as_deref(), Some("gcc 4.4.5"));
+        let list = got.arguments.unwrap().list;
+        assert_eq!(configure::last_value(&list, "--with-cc-opt"), Some("-O2 -g"));
+        assert_eq!(list.len(), 3);
+    }
+
+    #[test]
+    fn a_compilers_name_with_a_line_break_is_kept_whole() {
+        let got =
+            parse("nginx version: nginx/1.25.3\nbuilt by gcc 13.2.0'\n13.2.0 (GCC)\nconfigure arguments:\n");
+        assert_eq!(got.compiler_line.as_deref(), Some("gcc 13.2.0'\n13.2.0 (GCC)"));
+    }
+
+    #[test]
+    fn what_is_no_such_text() {
+        for bytes in
+            [&b"\x7fELF\x02\x01\x01\0nginx version: nginx/1.22.1\n"[..], b"[nginx]\nversion = 1\n", b""]
+        {
+            assert!(!looks_like_version_text(bytes));
+        }
+        assert!(looks_like_version_text(b"configure arguments: --with-threads"));
+        assert!(looks_like_version_text(b"Tengine version: Tengine/2.3.0 (nginx/1.15.9)"));
+    }
+}
