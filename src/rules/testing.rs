@@ -270,3 +270,44 @@ pub fn assert_silent(facts: &Facts, policy: &Policy, rule: &'static str) {
     assert!(!judgement.passed.contains(&rule));
     assert!(!judgement.not_checked.iter().any(|(id, _)| *id == rule));
 }
+
+/// A policy with one key under `[hardening]`.
+pub fn hardened(key: &str, value: &str) -> Policy {
+    let mut wanted = policy();
+    wanted.hardening.insert(key.into(), at(value.into(), 90));
+    wanted
+}
+
+/// Asserts that a rule was asked for and had nothing to be checked on.
+pub fn assert_not_checked(facts: &Facts, policy: &Policy, rule: &str) {
+    let judgement = judged(facts, policy);
+    assert!(judgement.not_checked.iter().any(|(id, _)| *id == rule), "{judgement:#?}");
+    assert!(!judgement.findings.iter().any(|finding| finding.rule == rule && finding.counts()));
+}
+
+/// The cases every yes-or-no rule of hardening has: unknown, bad, good, not linked, switched on and off by `[rules]`.
+pub fn hardening_cases(
+    rule: &'static str,
+    key: &str,
+    value: &str,
+    set: impl Fn(&mut Facts, Held<bool>),
+    bad: bool,
+) {
+    use crate::finding::FindingStatus;
+    let held = |value| Held::new(value, Strength::Structural, Source::Elf);
+    let wanted = hardened(key, value);
+    let mut facts = nginx(1, Level::O2);
+    assert_eq!(only(&facts, &wanted, rule).status, FindingStatus::Undetermined);
+    set(&mut facts, held(bad));
+    let found = only(&facts, &wanted, rule);
+    assert_eq!((found.status, found.severity), (FindingStatus::Violation, Severity::Error));
+    assert_silent(&facts, &policy(), rule);
+    let mut by_rule = policy();
+    by_rule.rules.insert(rule.into(), at(Setting::Report(Severity::Warning), 91));
+    let found = only(&facts, &by_rule, rule);
+    assert_eq!((found.severity, found.policy.unwrap().line), (Severity::Warning, 91));
+    set(&mut facts, held(!bad));
+    assert_passed(&facts, &wanted, rule);
+    facts.elf.as_mut().unwrap().kind = Kind::Relocatable;
+    assert_not_checked(&facts, &wanted, rule);
+}
