@@ -5,6 +5,29 @@ use crate::compiler::Level;
 use crate::finding::{PolicyPlace, Severity};
 use std::collections::BTreeMap;
 
+mod check;
+pub mod dates;
+pub mod diagnostic;
+pub mod discover;
+pub mod init;
+mod json_tree;
+pub mod known;
+mod lint;
+pub mod load;
+pub mod matching;
+pub mod schema;
+pub mod show;
+mod source;
+pub mod target;
+mod toml_tree;
+mod tree;
+pub mod version;
+
+pub use diagnostic::{Diagnostic, Diagnostics};
+pub use known::Known;
+pub use lint::validate;
+pub use target::{EntryKind, LoadedPolicy, PolicyEntry, TargetKey};
+
 /// A checked value and the place it was written at.
 #[derive(Debug, Clone, PartialEq)]
 pub struct At<T> {
@@ -120,7 +143,7 @@ pub struct VersionRequirement {
     pub comparisons: Vec<(Comparison, Vec<u64>)>,
 }
 
-/// A comparison of versions. Missing parts count as 0, but `=` and `~` compare only the parts written.
+/// A comparison of versions. Only the parts written are compared (`<= 12` holds for 12.2.0); parts a version lacks count as 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Comparison {
     /// `=` or nothing: the parts written are equal.

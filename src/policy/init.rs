@@ -1,0 +1,567 @@
+//! A first policy from a good binary: it passes, and what would make it worse is caught.
+
+use super::check::{FAMILIES, is_baseline};
+use super::matching::module_names;
+use super::show::quote;
+use crate::compiler::{Level, Satisfies};
+use crate::evidence::{Held, Strength};
+use crate::facts::{Facts, Kind, ModuleOrigin, Unit, UnitKind};
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+/// Flags worth keeping once every unit of the binary's own has them: each guards against a class of memory errors.
+const GUARDS: [&str; 4] = [
+    "-fstack-protector-strong",
+    "-fstack-protector-all",
+    "-fstack-clash-protection",
+    "-ftrivial-auto-var-init=zero",
+];
+
+/// Configure arguments that say where and by whom, not what: they differ between good builds.
+const LOCAL: [&str; 12] = [
+    "--prefix",
+    "--user",
+    "--group",
+    "--build",
+    "--builddir",
+    "--with-cc",
+    "--with-cpp",
+    "--with-cc-opt",
+    "--with-ld-opt",
+    "--add-module",
+    "--add-dynamic-module",
+    "--with-perl",
+];
+
+/// Writes a commented policy, in TOML, which the inspected binary passes.
+///
+/// Only what the facts hold is asked for; where they are unsure, the policy says so and is as lenient as it must be.
+/// `name` becomes the policy's name.
+pub fn init(facts: &Facts, name: &str) -> String {
+    let mut out = Draft { text: String::new() };
+    out.comment(&format!("Made by `flagaudit policy init` from {}.", one_line(&facts.path)));
+    out.comment(&described(facts));
+    out.comment("That binary passes; every line below is something a later build could lose. Loosen what is too strict.");
+    out.text.push('\n');
+    let _ = writeln!(out.text, "schema  = 1\nname    = {}\nextends = \"builtin:release\"", quote(name));
+    out.optimization(facts);
+    out.compiler(facts);
+    out.flags(facts);
+    out.cpu(facts);
+    out.hardening(facts);
+    out.instrumentation(facts);
+    out.nginx(facts);
+    out.rules(facts);
+    out.text
+}
+
+struct Draft {
+    text: String,
+}
+
+impl Draft {
+    fn comment(&mut self, words: &str) {
+        let _ = writeln!(self.text, "# {words}");
+    }
+
+    fn table(&mut self, name: &str) {
+        let _ = writeln!(self.text, "\n[{name}]");
+    }
+
+    /// `key = value   # why`, with the comments of a table roughly under each other.
+    fn line(&mut self, key: &str, value: &str, why: &str) {
+        let text = format!("{key} = {value}");
+        let _ = if why.is_empty() {
+            writeln!(self.text, "{text}")
+        } else {
+            writeln!(self.text, "{text:<34} # {}", one_line(why))
+        };
+    }
+
+    fn list(&mut self, key: &str, items: &[String]) {
+        let _ = writeln!(self.text, "{key} = [");
+        for item in items {
+            let _ = writeln!(self.text, "  {},", quote(item));
+        }
+        let _ = writeln!(self.text, "]");
+    }
+
+    fn optimization(&mut self, facts: &Facts) {
+        let optimization = &facts.optimization;
+        let why = format!("{}; {}", optimization.strength.as_str(), optimization.reason);
+        self.table("optimization");
+        match optimization.level {
+            Level::Unknown => {
+                self.comment(
+                    "Nothing tells the level of this binary; the minimum below is the built-in one.",
+                );
+                self.line("minimum", "\"O1\"", "");
+            }
+            Level::Optimized => {
+                self.comment(
+                    "Optimized; how far cannot be proven from the binary. Built with -g, it would say.",
+                );
+                self.line("minimum", "\"O1\"", &why);
+            }
+            Level::O0 | Level::Og => {
+                self.comment("This is hardly a good build: its lowest level is below -O1. Raise it once that is mended.");
+                self.line("minimum", &quote(optimization.level.as_str()), &why);
+            }
+            level @ (Level::Os | Level::Oz) => {
+                self.line("minimum", "\"O2\"", "");
+                self.line("allow", &format!("[{}]", quote(level.as_str())), &why);
+                self.line("recommended", "\"O1\"", "so that the allowed level passes without a warning");
+            }
+            level => {
+                self.line("minimum", &quote(level.as_str()), &why);
+                if level.satisfies(Level::O2) == Satisfies::Yes {
+                    self.line("recommended", &quote(level.as_str()), "");
+                } else {
+                    self.comment("`recommended` stays O2: this build gets a warning.");
+                }
+            }
+        }
+        let unread = optimization.strength == Strength::Declared && facts.functions.judged == 0;
+        if unread {
+            self.line(
+                "evidence",
+                "\"declared\"",
+                "its code could not be read, so that only the declaration stands",
+            );
+        }
+        let unsure = !optimization.complete
+            || optimization.level == Level::Unknown
+            || optimization.text.unknown > 0
+            || facts.units.iter().flatten().any(|unit| judged(unit) && unit.level == Level::Unknown);
+        if unsure {
+            let why = "part of this binary's code is told by nothing; \"error\" once it is built with -g";
+            self.line("undetermined", "\"warning\"", why);
+        }
+        let lowest = facts
+            .units
+            .iter()
+            .flatten()
+            .filter(|unit| unit.kind == UnitKind::Library && unit.level != Level::Unknown)
+            .map(|unit| unit.level)
+            .min();
+        if let Some(lowest) = lowest.filter(|level| level.satisfies(Level::O1) == Satisfies::No) {
+            let value = format!("{{ minimum = {}, undetermined = \"warning\" }}", quote(lowest.as_str()));
+            self.line("libraries", &value, "a library linked into it is built so");
+        }
+    }
+
+    fn compiler(&mut self, facts: &Facts) {
+        let seen: BTreeSet<String> = facts
+            .compilers
+            .iter()
+            .filter(|seen| FAMILIES.contains(&seen.family.as_str()))
+            .map(|seen| match seen.version.as_deref().and_then(super::version::leading_numbers) {
+                Some(numbers) => {
+                    format!("{} = {}", seen.family, numbers.first().copied().unwrap_or_default())
+                }
+                None => seen.family.clone(),
+            })
+            .collect();
+        if !seen.is_empty() {
+            self.table("compiler");
+            self.comment("Family and major version. Assemblers and the maker of the start files count too.");
+            self.list("allow", &seen.into_iter().collect::<Vec<_>>());
+        }
+    }
+
+    fn flags(&mut self, facts: &Facts) {
+        let own: Vec<&Unit> = facts.units.iter().flatten().filter(|unit| judged(unit)).collect();
+        if own.is_empty() || !own.iter().all(|unit| unit.flags_recorded || !unit.flags.is_empty()) {
+            return;
+        }
+        let guards: Vec<String> = GUARDS
+            .iter()
+            .filter(|guard| own.iter().all(|unit| unit.flags.iter().any(|flag| flag == *guard)))
+            .map(|guard| (*guard).to_owned())
+            .collect();
+        if !guards.is_empty() {
+            self.table("flags");
+            self.comment("Recorded for every unit of its own.");
+            self.list("require", &guards);
+        }
+    }
+
+    fn cpu(&mut self, facts: &Facts) {
+        if let Some(baseline) = facts.cpu.baseline.value.as_deref().filter(|word| is_baseline(word)) {
+            self.table("cpu");
+            self.line("baseline", &quote(baseline), "anything beyond it would not start on older machines");
+        }
+    }
+
+    fn hardening(&mut self, facts: &Facts) {
+        let hardening = &facts.hardening;
+        let yes = |held: &Held<bool>| held.value == Some(true);
+        let mut lines: Vec<(&str, String)> = Vec::new();
+        if yes(&hardening.pie) {
+            lines.push(("pie", "true".to_owned()));
+        }
+        if let Some(relro @ ("partial" | "full")) = hardening.relro.value.as_deref() {
+            lines.push(("relro", quote(relro)));
+        }
+        let more = [
+            ("bind-now", yes(&hardening.bind_now)),
+            ("nx-stack", yes(&hardening.nx_stack)),
+            ("stack-protector", yes(&hardening.canary)),
+            ("fortify", hardening.fortify.value.as_deref() == Some("yes")),
+            ("cet", yes(&hardening.ibt) && yes(&hardening.shstk)),
+        ];
+        lines.extend(more.into_iter().filter(|(_, has)| *has).map(|(key, _)| (key, "true".to_owned())));
+        let linked = facts
+            .elf
+            .as_ref()
+            .is_some_and(|elf| matches!(elf.kind, Kind::Executable | Kind::Pie | Kind::SharedObject));
+        let none = |held: &Held<String>| held.value.as_deref().unwrap_or("").is_empty();
+        if linked && none(&hardening.rpath) && none(&hardening.runpath) {
+            lines.push(("rpath", "false".to_owned()));
+        }
+        if linked && hardening.textrel.value == Some(false) {
+            lines.push(("text-relocations", "false".to_owned()));
+        }
+        if !lines.is_empty() {
+            self.table("hardening");
+            for (key, value) in lines {
+                self.line(key, &value, "");
+            }
+        }
+    }
+
+    fn instrumentation(&mut self, facts: &Facts) {
+        let seen = &facts.instrumentation;
+        let present = [
+            ("sanitizers", seen.sanitizers.value.as_ref().is_some_and(|names| !names.is_empty())),
+            ("coverage", seen.coverage.value == Some(true)),
+            ("profiling", seen.profiling.value == Some(true)),
+        ];
+        if present.iter().any(|(_, there)| *there) {
+            let names = |wanted: bool| {
+                let names = present.iter().filter(|(_, there)| *there == wanted).map(|(name, _)| quote(name));
+                names.collect::<Vec<_>>().join(", ")
+            };
+            self.table("instrumentation");
+            self.comment(&format!("This binary is instrumented ({}): hardly one to ship.", names(true)));
+            self.line("forbid", &format!("[{}]", names(false)), "");
+        }
+    }
+
+    fn nginx(&mut self, facts: &Facts) {
+        let Some(nginx) = &facts.nginx else { return };
+        let version = facts.product.as_ref().and_then(|product| product.version.as_deref());
+        if let Some(numbers) = version.and_then(super::version::leading_numbers) {
+            let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
+            self.table("nginx");
+            self.line("version", &format!("[{}]", quote(&format!(">= {}", numbers.join(".")))), "");
+        }
+        let mut modules: Vec<String> = Vec::new();
+        for module in nginx.modules.iter().flatten().filter(|module| is_name(&module.name)) {
+            let own = module.origin == ModuleOrigin::Builtin;
+            let name = match module_names(&module.name).get(2) {
+                Some(short) if own => (*short).to_owned(),
+                _ => module.name.clone(),
+            };
+            // The core is in every nginx; listing it would only be noise.
+            let optional =
+                !own || ["http_", "mail_", "stream_"].iter().any(|prefix| name.starts_with(prefix));
+            if optional && !modules.contains(&name) {
+                modules.push(name);
+            }
+        }
+        if !modules.is_empty() {
+            self.table("nginx.modules");
+            self.comment("Set `exact = true` to have anything beyond these reported as well.");
+            self.list("require", &modules);
+        }
+        let Some(arguments) = &nginx.configure_arguments else { return };
+        let wanted: Vec<String> = arguments
+            .iter()
+            .filter(|argument| {
+                argument.name.starts_with("--") && is_name(argument.name.trim_start_matches('-'))
+            })
+            .filter(|argument| !LOCAL.contains(&argument.name.as_str()) && !argument.name.ends_with("-path"))
+            .filter_map(|argument| match argument.value.as_deref() {
+                None => Some(argument.name.clone()),
+                Some("dynamic") => Some(format!("{}=dynamic", argument.name)),
+                Some(_) => None,
+            })
+            .filter(|text| text != "--with-debug")
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect();
+        let debug = arguments.iter().any(|argument| argument.name == "--with-debug");
+        if !wanted.is_empty() || !debug {
+            self.table("nginx.configure");
+        }
+        if !wanted.is_empty() {
+            self.list("require", &wanted);
+        }
+        if !debug {
+            self.line("forbid", "[\"--with-debug\"]", "");
+        }
+    }
+
+    fn rules(&mut self, facts: &Facts) {
+        let mut lines = Vec::new();
+        let seen = &facts.instrumentation;
+        if seen.debug_build.value == Some(false) && seen.assertions.value != Some(true) {
+            lines.push(("debug-build", "\"error\"", "this build is none"));
+        }
+        if !facts.conflicts.is_empty() {
+            lines.push((
+                "conflicting-evidence",
+                "\"warning\"",
+                "what this binary says about itself does not agree: look into it",
+            ));
+        }
+        if !lines.is_empty() {
+            self.table("rules");
+            for (key, value, why) in lines {
+                self.line(key, value, why);
+            }
+        }
+    }
+}
+
+/// Whether the policy's levels are held against a unit.
+fn judged(unit: &Unit) -> bool {
+    unit.kind == UnitKind::Source && unit.text_bytes > 0
+}
+
+/// Product, build-id and compilers in one line.
+fn described(facts: &Facts) -> String {
+    let mut words = Vec::new();
+    if let Some(product) = &facts.product {
+        words.push(format!("{} {}", product.name, product.version.as_deref().unwrap_or("(version unknown)")));
+    }
+    if let Some(id) = facts.elf.as_ref().and_then(|elf| elf.build_id.as_ref()) {
+        words.push(format!("build-id {id}"));
+    }
+    words.push(format!("level {}", facts.optimization.level));
+    one_line(&words.join(", "))
+}
+
+/// Names from a binary go into a policy only if they look like names: anything else could break out of its line.
+fn is_name(text: &str) -> bool {
+    let named = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '+' | '.');
+    !text.is_empty() && text.len() <= 200 && text.chars().all(named)
+}
+
+/// Text from a binary in a comment must not end the line.
+fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(300).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evidence::Source;
+    use crate::facts::*;
+    use crate::policy::{Known, Policy, load, validate};
+
+    fn unit(name: &str, kind: UnitKind, level: Level, flags: &[&str]) -> Unit {
+        Unit {
+            name: name.into(),
+            comp_dir: Some("/build".into()),
+            member: None,
+            language: Some("C17".into()),
+            compiler: Some("gcc 12.2.0".into()),
+            level,
+            strength: Strength::Recorded,
+            sources: vec![Source::DwarfProducer],
+            kind,
+            text_bytes: 100,
+            overridden: Vec::new(),
+            flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
+            ranges: Vec::new(),
+            note: None,
+            flags_recorded: true,
+        }
+    }
+
+    fn argument(name: &str, value: Option<&str>) -> ConfigureArgument {
+        ConfigureArgument { name: name.into(), value: value.map(str::to_owned) }
+    }
+
+    fn module(name: &str, origin: ModuleOrigin) -> Module {
+        Module { name: name.into(), linkage: Linkage::Static, origin, sources: vec![Source::ModuleTable] }
+    }
+
+    fn nginx() -> Facts {
+        let yes = || Held::new(true, Strength::Structural, Source::Elf);
+        let no = || Held::new(false, Strength::Structural, Source::Elf);
+        let guard = ["-O2", "-fstack-protector-strong"];
+        Facts {
+            path: "objs/nginx\n[rules]".into(),
+            path_bytes: None,
+            origin: Origin::File,
+            member: None,
+            process: None,
+            status: Status::Ok,
+            problems: Vec::new(),
+            elf: Some(Elf {
+                class: 64,
+                endian: "little".into(),
+                machine: "x86-64".into(),
+                kind: Kind::Pie,
+                is_static: false,
+                stripped: false,
+                sections: true,
+                build_id: Some("7f96c30d11aa22bb".into()),
+                interpreter: None,
+                needed: Vec::new(),
+                soname: None,
+                packed: false,
+            }),
+            product: Some(Product {
+                name: "nginx".into(),
+                version: Some("1.22.1".into()),
+                base: None,
+                build_text: None,
+            }),
+            debug_info: DebugInfo::default(),
+            optimization: Optimization {
+                level: Level::O2,
+                complete: true,
+                strength: Strength::Recorded,
+                reason: "2 of 2 units\n[build]".into(),
+                ..Optimization::default()
+            },
+            conflicts: Vec::new(),
+            compilers: vec![
+                CompilerSeen {
+                    family: "gcc".into(),
+                    version: Some("12.2.0".into()),
+                    language: None,
+                    units: 2,
+                    raw: String::new(),
+                },
+                CompilerSeen {
+                    family: "nvcc".into(),
+                    version: None,
+                    language: None,
+                    units: 1,
+                    raw: String::new(),
+                },
+            ],
+            lto: Held::unknown(),
+            pgo: Held::unknown(),
+            unit_count: 2,
+            units: Some(vec![
+                unit("a.c", UnitKind::Source, Level::O2, &guard),
+                unit("b.c", UnitKind::Source, Level::O2, &guard),
+                unit("z/inflate.c", UnitKind::Library, Level::O0, &[]),
+            ]),
+            functions: Functions::default(),
+            flags: None,
+            hardening: Hardening {
+                pie: yes(),
+                relro: Held::new("full".into(), Strength::Structural, Source::Elf),
+                bind_now: yes(),
+                nx_stack: yes(),
+                canary: no(),
+                textrel: no(),
+                ..Hardening::default()
+            },
+            instrumentation: Instrumentation { debug_build: no(), ..Instrumentation::default() },
+            cpu: Cpu::default(),
+            nginx: Some(Nginx {
+                configure_arguments: Some(vec![
+                    argument("--prefix", Some("/etc/nginx")),
+                    argument("--http-log-path", Some("/var/log/x")),
+                    argument("--with-cc-opt", Some("-O2")),
+                    argument("--with-threads", None),
+                    argument("--with-stream", Some("dynamic")),
+                    argument("--add-module", Some("/src/brotli")),
+                    argument("--evil\"\nx", None),
+                ]),
+                modules: Some(vec![
+                    module("ngx_core_module", ModuleOrigin::Builtin),
+                    module("ngx_http_core_module", ModuleOrigin::Builtin),
+                    module("ngx_http_gzip_static_module", ModuleOrigin::Builtin),
+                    module("ngx_http_brotli_filter_module", ModuleOrigin::ThirdParty),
+                    module("evil\"\n", ModuleOrigin::Unknown),
+                ]),
+                ..Nginx::default()
+            }),
+            build_strings: Vec::new(),
+        }
+    }
+
+    fn loaded(facts: &Facts) -> (String, Policy) {
+        let text = init(facts, "made \"up\"");
+        let modules = || {
+            ["ngx_core_module", "ngx_http_core_module", "ngx_http_gzip_static_module"]
+                .map(str::to_owned)
+                .to_vec()
+        };
+        let known = Known { modules: &modules, ..Known::nothing() };
+        let policy =
+            load::load_str("made.toml", &text, None, &known).unwrap_or_else(|e| panic!("{text}\n{e}"));
+        // A third-party module is not known, and is the only thing that may be remarked on.
+        let remarks = validate(&policy, &known, crate::policy::dates::parse_date("2026-11-30").unwrap());
+        assert!(remarks.iter().all(|remark| remark.message.contains("brotli")), "{remarks}");
+        (text, policy.base().clone())
+    }
+
+    #[test]
+    fn a_good_nginx_makes_a_policy_that_catches_its_losses() {
+        let (text, policy) = loaded(&nginx());
+        assert_eq!(policy.name, "made \"up\"");
+        assert_eq!(policy.optimization.minimum.unwrap().value, Level::O2);
+        assert_eq!(policy.optimization.libraries.unwrap().minimum.unwrap().value, Level::O0);
+        assert!(!text.contains("undetermined = \"warning\"  "), "complete facts need no leniency");
+        let compilers: Vec<&str> = policy.compilers.iter().map(|c| c.value.text.as_str()).collect();
+        assert_eq!(compilers, ["gcc = 12"]);
+        let texts = |list: &[crate::policy::At<crate::policy::Pattern>]| {
+            list.iter().map(|pattern| pattern.value.text.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(texts(&policy.flags.require), ["-fstack-protector-strong"]);
+        assert_eq!(
+            texts(&policy.nginx.modules.require),
+            ["http_core", "http_gzip_static", "ngx_http_brotli_filter_module"]
+        );
+        assert_eq!(texts(&policy.nginx.configure.require), ["--with-stream=dynamic", "--with-threads"]);
+        assert_eq!(texts(&policy.nginx.configure.forbid), ["--with-debug"]);
+        let hardening: Vec<&str> = policy.hardening.keys().map(String::as_str).collect();
+        assert_eq!(hardening, ["bind-now", "nx-stack", "pie", "relro", "rpath", "text-relocations"]);
+        assert!(policy.builds.is_empty() && !text.contains("evil"));
+        assert!(policy.rules.contains_key("debug-build"));
+    }
+
+    #[test]
+    fn what_the_binary_cannot_show_is_not_asked_for() {
+        let mut facts = nginx();
+        facts.optimization.level = Level::Unknown;
+        facts.optimization.complete = false;
+        facts.units = None;
+        facts.compilers.clear();
+        facts.elf = None;
+        facts.hardening = Hardening::default();
+        facts.nginx = None;
+        facts.instrumentation.coverage = Held::new(true, Strength::Structural, Source::Symbols);
+        let (text, policy) = loaded(&facts);
+        assert_eq!(
+            policy.optimization.undetermined.value,
+            crate::policy::Setting::Report(crate::finding::Severity::Warning)
+        );
+        assert!(policy.hardening.is_empty() && policy.compilers.is_empty(), "{text}");
+        let forbidden: Vec<&str> = policy.instrumentation_forbid.iter().map(|w| w.value.as_str()).collect();
+        assert_eq!(forbidden, ["sanitizers", "profiling"]);
+    }
+
+    #[test]
+    fn every_level_makes_a_sound_policy() {
+        for level in Level::NAMED.into_iter().chain([Level::Optimized, Level::Unknown]) {
+            let mut facts = nginx();
+            facts.optimization.level = level;
+            let (text, policy) = loaded(&facts);
+            let minimum = policy.optimization.minimum.unwrap().value;
+            let allowed = policy.optimization.allow.iter().any(|allow| allow.value == level);
+            let met = level.satisfies(minimum) == Satisfies::Yes || allowed || level == Level::Unknown;
+            assert!(met, "{level}: {text}");
+        }
+    }
+}
