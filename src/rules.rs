@@ -15,14 +15,13 @@ mod hardening_common;
 mod levels;
 mod nginx_common;
 mod origin;
-mod policy_entries;
 #[cfg(test)]
 pub mod testing;
 mod version;
 mod waivers;
 
 pub use check::{Context, Draft, Outcome};
-pub use policy_entries::{Entry, entries, unused};
+pub use unused_policy_entry::unused;
 
 /// One rule.
 #[derive(Debug, Clone, Copy)]
@@ -89,7 +88,7 @@ pub struct Judgement {
     pub passed: Vec<&'static str>,
     /// Rules the policy asks for that had nothing here to be checked on, with the reason.
     pub not_checked: Vec<(&'static str, String)>,
-    /// Policy entries that matched something in this target; see [`unused`].
+    /// Policy entries that matched something in this target; see [`unused_policy_entry::unused`].
     pub used: Vec<PolicyPlace>,
 }
 

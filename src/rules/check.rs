@@ -4,7 +4,7 @@ use crate::compiler::Level;
 use crate::evidence::{Held, Source, Strength};
 use crate::facts::{Facts, Kind, Origin, Unit};
 use crate::finding::{Location, PolicyPlace, RangeRef, Severity, normalise_unit};
-use crate::policy::{At, Pattern, Policy, Setting};
+use crate::policy::{At, Pattern, Policy, Setting, matching};
 use jiff::civil::Date;
 use std::cell::RefCell;
 
@@ -279,6 +279,11 @@ impl<'a> Context<'a> {
         }
     }
 
+    /// Whether a policy entry has matched something so far.
+    pub fn is_used(&self, place: &PolicyPlace) -> bool {
+        self.used.borrow().contains(place)
+    }
+
     /// The policy entries that matched something.
     pub fn into_used(self) -> Vec<PolicyPlace> {
         self.used.into_inner()
@@ -317,7 +322,8 @@ impl<'a> Context<'a> {
             return soname.to_owned();
         }
         if matches!(facts.origin, Origin::Process | Origin::Stdin) {
-            let command = facts.process.as_ref().and_then(|process| process.command.split_whitespace().next());
+            let command =
+                facts.process.as_ref().and_then(|process| process.command.split_whitespace().next());
             let name = facts.product.as_ref().map(|product| product.name.as_str()).or(command);
             return base_name(name.unwrap_or("stdin")).trim_end_matches(':').to_owned();
         }
@@ -336,17 +342,12 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Whether a pattern matches a unit's name, its name without directories of the build, or `comp_dir/name`.
+/// Whether a pattern matches a unit: its name or `comp_dir/name`, the name without the directory of the build, or the
+/// member of the archive it lies in.
 pub fn unit_matches(pattern: &Pattern, unit: &Unit) -> bool {
-    if pattern.matches(&unit.name) {
-        return true;
-    }
-    if pattern.matches(&normalise_unit(&unit.name, unit.comp_dir.as_deref(), None)) {
-        return true;
-    }
-    unit.comp_dir.as_ref().is_some_and(|dir| {
-        !unit.name.starts_with('/') && pattern.matches(&format!("{}/{}", dir.trim_end_matches('/'), unit.name))
-    }) || unit.member.as_deref().is_some_and(|member| pattern.matches(member))
+    matching::unit_matches(pattern, &unit.name, unit.comp_dir.as_deref())
+        || pattern.matches(&normalise_unit(&unit.name, unit.comp_dir.as_deref(), None))
+        || unit.member.as_deref().is_some_and(|member| matching::path_matches(pattern, member))
 }
 
 /// The last component of a path.

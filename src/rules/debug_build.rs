@@ -51,7 +51,10 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     let nginx = facts.nginx.as_ref().map(|nginx| &nginx.debug).filter(|debug| debug.value.is_some());
     let debug = nginx.unwrap_or(&instrumentation.debug_build);
     if debug.value.is_none() && instrumentation.assertions.value.is_none() {
-        return Outcome::NotChecked("nothing tells whether this is a debug build".to_owned());
+        return match context.switched_on(RULE.id) {
+            Some(_) => Outcome::NotChecked("nothing tells whether this is a debug build".to_owned()),
+            None => Outcome::NotAsked,
+        };
     }
     let place = context.switched_on(RULE.id);
     let mut drafts = Vec::new();
@@ -87,7 +90,10 @@ mod tests {
     #[test]
     fn fires_passes_and_is_not_checked() {
         let mut facts = nginx(1, Level::O2);
-        assert_not_checked(&facts, &policy(), RULE.id);
+        assert_silent(&facts, &policy(), RULE.id);
+        let mut wanted = policy();
+        wanted.rules.insert(RULE.id.into(), at(Setting::Report(Severity::Note), 90));
+        assert_not_checked(&facts, &wanted, RULE.id);
         facts.nginx.as_mut().unwrap().debug = Held::new(false, Strength::Structural, Source::BuildString);
         assert_passed(&facts, &policy(), RULE.id);
         facts.nginx.as_mut().unwrap().debug.value = Some(true);

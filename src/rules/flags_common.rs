@@ -148,7 +148,8 @@ fn in_force(flags: &[String]) -> Vec<String> {
 /// A `-fsanitize=` list without some of its members; `None` if nothing is left.
 fn without(flag: &str, gone: &[&str]) -> Option<String> {
     let Some(list) = flag.strip_prefix("-fsanitize=") else { return Some(flag.to_owned()) };
-    let left: Vec<&str> = list.split(',').filter(|value| !gone.contains(value) && !gone.contains(&"all")).collect();
+    let left: Vec<&str> =
+        list.split(',').filter(|value| !gone.contains(value) && !gone.contains(&"all")).collect();
     if left.is_empty() { None } else { Some(format!("-fsanitize={}", left.join(","))) }
 }
 
@@ -222,7 +223,24 @@ mod tests {
         assert_eq!(answer(&["-fprofile-arcs", "-ftest-coverage"], "--coverage"), Says::Given);
         assert_eq!(answer(&["-fprofile-arcs"], "--coverage"), Says::NotGiven);
         assert_eq!(answer(&["-p"], "-pg"), Says::Given);
-        assert_eq!(answer(&["-march=znver3", "--param=l1-cache-size=48", "-mno-a", "-mno-b", "-mno-c", "-mno-d", "-mno-e", "-mno-f", "-mno-g", "-mno-h"], "-march=native"), Says::Given);
+        assert_eq!(
+            answer(
+                &[
+                    "-march=znver3",
+                    "--param=l1-cache-size=48",
+                    "-mno-a",
+                    "-mno-b",
+                    "-mno-c",
+                    "-mno-d",
+                    "-mno-e",
+                    "-mno-f",
+                    "-mno-g",
+                    "-mno-h"
+                ],
+                "-march=native"
+            ),
+            Says::Given
+        );
         assert_eq!(answer(&["-march=x86-64", "-mtune=generic"], "-march=native"), Says::NotGiven);
         assert_eq!(answer(&["-g"], "-DNDEBUG"), Says::Nothing);
         assert_eq!(answer(&["-fsanitize=address,undefined"], "-fsanitize=undefined"), Says::Given);
@@ -232,9 +250,18 @@ mod tests {
 
     #[test]
     fn what_a_later_flag_takes_back_is_not_in_force() {
-        assert_eq!(answer(&["-fstack-protector-strong", "-fno-stack-protector"], "-fstack-protector-strong"), Says::NotGiven);
-        assert_eq!(answer(&["-fno-stack-protector", "-fstack-protector-strong"], "-fstack-protector-strong"), Says::Given);
-        assert_eq!(answer(&["-fsanitize=address,undefined", "-fno-sanitize=undefined"], "-fsanitize=undefined"), Says::NotGiven);
+        assert_eq!(
+            answer(&["-fstack-protector-strong", "-fno-stack-protector"], "-fstack-protector-strong"),
+            Says::NotGiven
+        );
+        assert_eq!(
+            answer(&["-fno-stack-protector", "-fstack-protector-strong"], "-fstack-protector-strong"),
+            Says::Given
+        );
+        assert_eq!(
+            answer(&["-fsanitize=address,undefined", "-fno-sanitize=undefined"], "-fsanitize=undefined"),
+            Says::NotGiven
+        );
         assert_eq!(answer(&["-fsanitize=address", "-fno-sanitize=all"], "-fsanitize=*"), Says::NotGiven);
         assert_eq!(answer(&["-O3", "-O2"], "-O3"), Says::NotGiven);
     }

@@ -70,7 +70,6 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::compiler::Level;
     use crate::finding::FindingStatus;
     use crate::rules::testing::*;

@@ -93,7 +93,6 @@ fn how_to_remove(module: &Module) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::compiler::Level;
     use crate::finding::FindingStatus;
     use crate::policy::Policy;

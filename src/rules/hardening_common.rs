@@ -39,7 +39,9 @@ pub fn wanted<'a>(
 ) -> Outcome<'a> {
     match fact.value {
         Some(value) if value == wanted => Outcome::Checked(Vec::new()),
-        Some(_) => Outcome::Checked(vec![Draft::violation(key, missing).held(fact).policy(place).remedy(fix)]),
+        Some(_) => {
+            Outcome::Checked(vec![Draft::violation(key, missing).held(fact).policy(place).remedy(fix)])
+        }
         None => Outcome::Checked(vec![unknown(place, key)]),
     }
 }

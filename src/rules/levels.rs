@@ -81,7 +81,10 @@ pub fn meets(level: Level, bound: Bound, minimum: Level) -> Satisfies {
 pub fn declared_level(facts: &Facts) -> Option<(Level, &Claim)> {
     let mut found: Option<(Level, &Claim)> = None;
     for claim in &facts.optimization.claims {
-        if claim.strength != Strength::Declared || claim.scope != Scope::File || claim.fact != "optimization.level" {
+        if claim.strength != Strength::Declared
+            || claim.scope != Scope::File
+            || claim.fact != "optimization.level"
+        {
             continue;
         }
         let Some(level) = claim_level(claim) else { continue };

@@ -107,7 +107,6 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::compiler::Level;
     use crate::finding::FindingStatus;
     use crate::policy::Policy;

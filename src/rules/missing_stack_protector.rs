@@ -51,9 +51,7 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
         return Outcome::NotChecked(reason);
     }
     let units = levels::own_units(context.facts);
-    let made_by = |family: &str| move |name: &str| name == family || name.starts_with(&format!("{family} "));
-    let (rust, go) = (made_by("rustc"), made_by("go"));
-    let foreign = |name: &str| rust(name) || go(name);
+    let foreign = |name: &str| matches!(name.split(' ').next(), Some("rustc" | "go"));
     let without = if units.is_empty() {
         !context.facts.compilers.is_empty() && context.facts.compilers.iter().all(|seen| foreign(&seen.family))
     } else {

@@ -22,7 +22,9 @@ pub fn remark_not_nginx(context: &Context<'_>, judgement: &mut Judgement) {
     let Err(reason) = context.nginx_server() else { return };
     let asked: Vec<&'static str> =
         judgement.not_checked.iter().map(|(id, _)| *id).filter(|id| NGINX_RULES.contains(id)).collect();
-    let Some(rule) = asked.first().and_then(|first| TABLE.iter().find(|rule| rule.id == *first)) else { return };
+    let Some(rule) = asked.first().and_then(|first| TABLE.iter().find(|rule| rule.id == *first)) else {
+        return;
+    };
     let rules = count(asked.len() as u64, "rule");
     let draft = Draft::remark("not-nginx", format!("{rules} about nginx not checked: {reason}"));
     judgement.findings.extend(waivers::finish(rule.id, rule.severity, context, draft));
@@ -74,7 +76,9 @@ pub fn how_to_add(context: &Context<'_>, pattern: &Pattern) -> String {
         Some(catalogue::Remedy::RemovedIn(version)) => {
             format!("it was removed in nginx {version}: take it out of the policy")
         }
-        None => format!("configure with the module's --with- option, or --add-module=DIR for one of a third party{REBUILD}"),
+        None => format!(
+            "configure with the module's --with- option, or --add-module=DIR for one of a third party{REBUILD}"
+        ),
     }
 }
 
@@ -84,7 +88,8 @@ pub fn argument_matches(pattern: &Pattern, argument: &ConfigureArgument) -> bool
         return true;
     }
     argument.value.as_ref().is_some_and(|value| {
-        pattern.matches(&format!("{}={value}", argument.name)) || pattern.matches(&format!("{}='{value}'", argument.name))
+        pattern.matches(&format!("{}={value}", argument.name))
+            || pattern.matches(&format!("{}='{value}'", argument.name))
     })
 }
 
@@ -104,6 +109,9 @@ pub fn missing_list<'a>(nginx: &Nginx, what: &str) -> Draft<'a> {
     } else {
         "audit the binary itself, before anything removes its texts"
     };
-    Draft::undetermined(format!("no-{}", what.replace(' ', "-")), format!("the {what} of this nginx cannot be read"))
-        .remedy(remedy)
+    Draft::undetermined(
+        format!("no-{}", what.replace(' ', "-")),
+        format!("the {what} of this nginx cannot be read"),
+    )
+    .remedy(remedy)
 }

@@ -31,7 +31,12 @@ pub fn known(context: &Context<'_>, units: &[UnitHit<'_>], level: Level) -> Vec<
         let says = claim_level(claim);
         let agrees = says == Some(level) || (says == Some(Level::Optimized) && level != Level::O0);
         let quote = claim.quote.clone().unwrap_or_else(|| {
-            format!("{} ({}, {})", claim.value.as_str().unwrap_or("?"), claim.strength.as_str(), claim.source.as_str())
+            format!(
+                "{} ({}, {})",
+                claim.value.as_str().unwrap_or("?"),
+                claim.strength.as_str(),
+                claim.source.as_str()
+            )
         });
         lines.push(format!("{:<9}{quote}", if agrees { "agrees:" } else { "differs:" }));
     }
@@ -105,7 +110,6 @@ fn is_compiler_option(name: &str) -> bool {
     matches!(name, "--with-cc-opt" | "--with-pcre-opt" | "--with-zlib-opt" | "--with-openssl-opt")
 }
 
-
 /// What to do, in the product's own terms. `wanted` is the level the policy asks for.
 pub fn remedy(context: &Context<'_>, units: &[UnitHit<'_>], level: Level, wanted: Level) -> String {
     match &context.facts.nginx {
@@ -128,7 +132,11 @@ fn nginx_remedy(
     let want = wanted.flag();
     let arguments = nginx.configure_arguments.as_deref().unwrap_or_default();
     let value = |name: &str| {
-        arguments.iter().rev().find(|argument| argument.name == name).map(|argument| argument.value.as_deref().unwrap_or(""))
+        arguments
+            .iter()
+            .rev()
+            .find(|argument| argument.name == name)
+            .map(|argument| argument.value.as_deref().unwrap_or(""))
     };
 
     // Bundled libraries get -O2 from nginx only where the user gives them no options of their own (auto/cc/gcc).
@@ -139,16 +147,21 @@ fn nginx_remedy(
             && units.iter().all(|hit| of_library(hit.unit, library))
         {
             return if given.is_empty() {
-                format!("{option} is empty and replaces the -O2 that nginx gives {library}: write {option}={want}{REBUILD}")
+                format!(
+                    "{option} is empty and replaces the -O2 that nginx gives {library}: write {option}={want}{REBUILD}"
+                )
             } else {
-                format!("{option} replaces the -O2 that nginx gives {library}: write {option}='{given} {want}'{REBUILD}")
+                format!(
+                    "{option} replaces the -O2 that nginx gives {library}: write {option}='{given} {want}'{REBUILD}"
+                )
             };
         }
     }
 
     let ours: Vec<String> = value("--with-cc-opt").map(split_shell).unwrap_or_default();
     let levels: Vec<&str> = ours.iter().map(String::as_str).filter(|word| level_of(word).is_some()).collect();
-    let wrapper = if openresty { " (OpenResty's wrapper puts its own -O2 before what it is given)" } else { "" };
+    let wrapper =
+        if openresty { " (OpenResty's wrapper puts its own -O2 before what it is given)" } else { "" };
     match levels.split_last() {
         Some((last, before)) if !enough(last, wanted) => {
             if openresty || before.last().is_some_and(|word| enough(word, wanted)) {
@@ -163,13 +176,16 @@ fn nginx_remedy(
         ),
         None => {
             let recorded = units.iter().find(|hit| hit.unit.flags_recorded);
-            let last = recorded.and_then(|hit| hit.unit.flags.iter().rev().find(|flag| level_of(flag).is_some()));
+            let last =
+                recorded.and_then(|hit| hit.unit.flags.iter().rev().find(|flag| level_of(flag).is_some()));
             match (recorded, last) {
                 (Some(_), None) if level == Level::O0 => format!(
                     "CFLAGS was set without a -O when ./configure ran, which replaces nginx's own -O: unset it, or give --with-cc-opt={want}{REBUILD}"
                 ),
                 (Some(_), Some(flag)) if level == Level::O1 && flag == "-O" => {
-                    format!("-O is nginx's own default: give --with-cc-opt={want} (it comes later and wins){wrapper}{REBUILD}")
+                    format!(
+                        "-O is nginx's own default: give --with-cc-opt={want} (it comes later and wins){wrapper}{REBUILD}"
+                    )
                 }
                 (Some(_), Some(flag)) => format!(
                     "{flag} is in no configure argument: it comes from CFLAGS in the environment of ./configure or from an edited Makefile; \
@@ -222,7 +238,8 @@ fn generic_remedy(units: &[UnitHit<'_>], wanted: Level) -> String {
 
 /// What a level costs, where that has been measured: GCC turns calls into jumps only from -O2 and -Os on.
 pub fn cost(units: &[UnitHit<'_>], level: Level) -> Option<&'static str> {
-    let gcc = units.iter().all(|hit| hit.unit.compiler.as_deref().is_some_and(|name| name.starts_with("gcc")));
+    let gcc =
+        units.iter().all(|hit| hit.unit.compiler.as_deref().is_some_and(|name| name.starts_with("gcc")));
     match level {
         Level::O0 => Some("no inlining, no tail calls"),
         Level::Og | Level::O1 if gcc && !units.is_empty() => Some("no tail calls, so deeper stacks"),
@@ -277,7 +294,14 @@ mod tests {
 
         let mut facts = with_flags(&["-g"], Level::O0, Some("-O2"));
         facts.units.as_mut().unwrap()[0].comp_dir = Some("/src/zlib-1.2.13".into());
-        facts.nginx.as_mut().unwrap().configure_arguments.as_mut().unwrap().push(argument("--with-zlib-opt", Some("-g")));
+        facts
+            .nginx
+            .as_mut()
+            .unwrap()
+            .configure_arguments
+            .as_mut()
+            .unwrap()
+            .push(argument("--with-zlib-opt", Some("-g")));
         assert!(said(&facts, Level::O0).contains("write --with-zlib-opt='-g -O2'"));
     }
 
@@ -314,5 +338,4 @@ mod tests {
         assert_eq!(cost(&units, Level::O2), None);
         assert!(said(&nginx(1, Level::O1), Level::O1).contains("-O1 is in no configure argument"));
     }
-
 }

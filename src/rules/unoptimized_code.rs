@@ -47,7 +47,7 @@ use super::check::{Context, Draft, Kindness, Outcome, UnitHit, count, grouped, l
 use super::{Rule, levels, origin};
 use crate::compiler::{Level, Satisfies};
 use crate::evidence::{Source, Strength};
-use crate::facts::{Bound, FunctionRun, Unit, UnitKind};
+use crate::facts::{FunctionRun, Unit, UnitKind};
 use crate::finding::{RangeRef, Severity};
 use crate::policy::At;
 
@@ -332,6 +332,7 @@ fn about_suspects<'a>(context: &Context<'a>, minimum: &At<Level>) -> Option<Draf
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::Bound;
     use crate::finding::FindingStatus;
     use crate::rules::testing::*;
 

@@ -75,7 +75,10 @@ fn applies(waiver: &Waiver, context: &Context<'_>, draft: &Draft<'_>, whole: &st
         let pattern = &pattern.value;
         pattern.matches(&facts.path)
             || pattern.matches(base_name(&facts.path))
-            || facts.member.as_deref().is_some_and(|member| pattern.matches(member) || pattern.matches(base_name(member)))
+            || facts
+                .member
+                .as_deref()
+                .is_some_and(|member| pattern.matches(member) || pattern.matches(base_name(member)))
     });
     let module = waiver.module.as_ref().is_none_or(|pattern| {
         draft.module.as_deref().is_some_and(|name| super::nginx_common::module_matches(&pattern.value, name))
@@ -84,10 +87,9 @@ fn applies(waiver: &Waiver, context: &Context<'_>, draft: &Draft<'_>, whole: &st
         !draft.functions.is_empty() && draft.functions.iter().all(|name| pattern.value.matches(name))
     });
     let file = waiver.file.as_ref().is_none_or(|pattern| {
-        draft
-            .location
-            .as_ref()
-            .is_some_and(|place| pattern.value.matches(&place.path) || pattern.value.matches(base_name(&place.path)))
+        draft.location.as_ref().is_some_and(|place| {
+            pattern.value.matches(&place.path) || pattern.value.matches(base_name(&place.path))
+        })
     });
     let upstream = waiver
         .upstream
