@@ -5,6 +5,9 @@ use crate::evidence::{Source, Strength};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+mod fingerprint;
+pub use fingerprint::{fingerprint, normalise_unit, same_subject};
+
 /// How bad a finding is. Ordered from mildest to worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

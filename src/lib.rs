@@ -18,3 +18,4 @@ pub mod policy;
 pub mod reconcile;
 pub mod report;
 pub mod target;
+pub mod rules;

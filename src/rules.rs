@@ -1,0 +1,221 @@
+//! Rules: what a policy can ask of a build, and the table of them.
+//!
+//! A rule is one file: its documentation is what `explain`, SARIF help and the README show, and its function looks at the
+//! facts and the policy of one target and returns drafts. Everything that is the same for all rules — severities, waivers,
+//! fingerprints, order — happens here, once.
+
+use crate::facts::{Facts, Status};
+use crate::finding::{Finding, PolicyPlace, Severity};
+use crate::policy::Policy;
+use jiff::civil::Date;
+
+pub mod check;
+mod flags_common;
+mod hardening_common;
+mod levels;
+mod nginx_common;
+mod origin;
+#[cfg(test)]
+pub mod testing;
+mod version;
+mod waivers;
+
+pub use check::{Context, Draft, Outcome};
+pub use unused_policy_entry::unused;
+
+/// One rule.
+#[derive(Debug, Clone, Copy)]
+pub struct Rule {
+    /// Stable id, named for the bad pattern.
+    pub id: &'static str,
+    /// Severity where no policy says otherwise.
+    pub severity: Severity,
+    /// The policy keys that switch it on or steer it.
+    pub keys: &'static [&'static str],
+    /// The rule's source file; its leading `//!` lines are the documentation.
+    pub source: &'static str,
+    /// The check.
+    pub check: for<'a> fn(&Context<'a>) -> Outcome<'a>,
+}
+
+/// Declares the rule modules and the table of them, so that no rule can be in one and not in the other.
+macro_rules! table {
+    ($($module:ident),+ $(,)?) => {
+        $(pub mod $module;)+
+        /// All rules, in the order in which they are reported.
+        pub const TABLE: &[Rule] = &[$($module::RULE),+];
+    };
+}
+
+table![
+    unoptimized_code,
+    undetermined_optimization,
+    conflicting_evidence,
+    forbidden_flag,
+    missing_flag,
+    disallowed_compiler,
+    nonportable_cpu,
+    instrumented_build,
+    debug_build,
+    missing_lto,
+    missing_module,
+    forbidden_module,
+    unlisted_module,
+    missing_configure_argument,
+    forbidden_configure_argument,
+    incompatible_dynamic_module,
+    disallowed_product_version,
+    unapproved_build,
+    missing_pie,
+    partial_relro,
+    executable_stack,
+    missing_stack_protector,
+    missing_fortify,
+    missing_cet,
+    insecure_rpath,
+    text_relocation,
+    stale_process,
+    unused_policy_entry,
+    expired_waiver,
+];
+
+/// What judging one target came to.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Judgement {
+    /// Findings, worst first, then in the order of the table.
+    pub findings: Vec<Finding>,
+    /// Rules that were checked and found nothing that counts.
+    pub passed: Vec<&'static str>,
+    /// Rules the policy asks for that had nothing here to be checked on, with the reason.
+    pub not_checked: Vec<(&'static str, String)>,
+    /// Policy entries that matched something in this target; see [`unused_policy_entry::unused`].
+    pub used: Vec<PolicyPlace>,
+}
+
+/// Whether a target may ship.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    /// Audited, nothing at or above the threshold.
+    Pass,
+    /// Audited, at least one such finding.
+    Fail,
+    /// Not fully audited.
+    Error,
+}
+
+impl Verdict {
+    /// The word used in every output.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail => "fail",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// The verdict on a target: an incomplete audit is an error whatever was found, and never a pass.
+pub fn verdict(status: Status, findings: &[Finding], fail_on: Severity) -> Verdict {
+    if status != Status::Ok {
+        return Verdict::Error;
+    }
+    if findings.iter().any(|finding| finding.counts() && finding.severity >= fail_on) {
+        Verdict::Fail
+    } else {
+        Verdict::Pass
+    }
+}
+
+/// Judges one target by the policy that is in force for it. `today` decides on waivers.
+///
+/// A target of which nothing could be read is not judged: its status says so.
+pub fn judge(facts: &Facts, policy: &Policy, today: Date) -> Judgement {
+    let mut judgement = Judgement::default();
+    if facts.status == Status::Failed {
+        return judgement;
+    }
+    let context = Context::new(facts, policy, today);
+    for rule in TABLE {
+        if context.override_of(rule.id).is_err() {
+            continue;
+        }
+        match (rule.check)(&context) {
+            Outcome::NotAsked => {}
+            Outcome::NotChecked(reason) => judgement.not_checked.push((rule.id, reason)),
+            Outcome::Checked(drafts) => {
+                let found: Vec<Finding> = drafts
+                    .into_iter()
+                    .flat_map(|draft| waivers::finish(rule.id, rule.severity, &context, draft))
+                    .collect();
+                if !found.iter().any(Finding::counts) {
+                    judgement.passed.push(rule.id);
+                }
+                judgement.findings.extend(found);
+            }
+        }
+    }
+    nginx_common::remark_not_nginx(&context, &mut judgement);
+    // The sort is stable: findings of one severity stay in the order of the table.
+    judgement.findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    judgement.used = context.into_used();
+    judgement
+}
+
+/// Whether a finding is new against those of a baseline: neither the same one, nor one about a part of the same units.
+/// A list of units that the baseline holds only in part proves nothing about the rest.
+pub fn is_new(finding: &Finding, baseline: &[Finding]) -> bool {
+    !baseline.iter().any(|old| {
+        old.fingerprint == finding.fingerprint
+            || (crate::finding::same_subject(&old.fingerprint, &finding.fingerprint)
+                && finding.units_total > 0
+                && finding.units_total == finding.units.len() as u64
+                && old.units_total >= finding.units_total
+                && finding.units.iter().all(|unit| {
+                    old.units.iter().any(|known| known.name == unit.name && known.level <= unit.level)
+                }))
+    })
+}
+
+impl Rule {
+    /// The documentation: the file's leading `//!` lines.
+    pub fn doc(&self) -> String {
+        let lines: Vec<&str> = self
+            .source
+            .lines()
+            .map_while(|line| line.strip_prefix("//!"))
+            .map(|line| line.strip_prefix(' ').unwrap_or(line))
+            .collect();
+        lines.join("\n").trim_end().to_owned()
+    }
+
+    /// The first sentence of the documentation.
+    pub fn summary(&self) -> String {
+        self.doc().lines().take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// The rule of that id.
+pub fn find(id: &str) -> Option<&'static Rule> {
+    TABLE.iter().find(|rule| rule.id == id)
+}
+
+/// What `explain RULE` prints (Markdown), or `None` for an unknown id.
+pub fn explain(id: &str) -> Option<String> {
+    let rule = find(id)?;
+    Some(format!("# {}\n\nDefault severity: {}\n\n{}\n", rule.id, rule.severity.as_str(), rule.doc()))
+}
+
+/// The table of rules in Markdown: what `explain` without a rule prints, and what README shows.
+pub fn markdown_table() -> String {
+    let mut out = String::from("| rule | severity | policy key | what |\n|---|---|---|---|\n");
+    for rule in TABLE {
+        let keys: Vec<String> = rule.keys.iter().map(|key| format!("`{key}`")).collect();
+        let keys = if keys.is_empty() { "always on".to_owned() } else { keys.join(", ") };
+        let summary = rule.summary().replace('|', "\\|");
+        out.push_str(&format!("| `{}` | {} | {keys} | {summary} |\n", rule.id, rule.severity.as_str()));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

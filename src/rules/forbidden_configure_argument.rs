@@ -1,0 +1,91 @@
+//! An nginx was configured with an argument that the policy forbids.
+//!
+//! # What it checks
+//!
+//! That the configure arguments an nginx server carries hold none of `nginx.configure.forbid`. An entry is a name
+//! (`--with-debug`), a name and value, or a glob over both (`--with-cc-opt=*-O0*`).
+//!
+//! ```text
+//! error[forbidden-configure-argument]: configured with --with-debug
+//! ```
+//!
+//! # Why it matters
+//!
+//! An argument from a developer's build script should not reach a release.
+//!
+//! # How to fix
+//!
+//! Leave the argument out and rebuild from clean.
+//!
+//! # Policy keys
+//!
+//! `nginx.configure.forbid`
+//!
+//! # Evidence
+//!
+//! The text that `nginx -V` prints, read from the file. It is a declaration: what was asked for, not what was built.
+//!
+//! # Limits
+//!
+//! Options of OpenResty's wrapper, and what `CFLAGS` held in the environment, do not reach that text.
+
+use super::Rule;
+use super::check::{Context, Draft, Outcome};
+use super::nginx_common::{argument_matches, missing_list, spelt};
+use crate::evidence::{Source, Strength};
+use crate::finding::Severity;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "forbidden-configure-argument",
+    severity: Severity::Error,
+    keys: &["nginx.configure.forbid"],
+    source: include_str!("forbidden_configure_argument.rs"),
+    check,
+};
+
+fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
+    let entries = &context.policy.nginx.configure.forbid;
+    let Some(first) = entries.first() else { return Outcome::NotAsked };
+    let nginx = match context.nginx_server() {
+        Ok(nginx) => nginx,
+        Err(reason) => return Outcome::NotChecked(reason),
+    };
+    let Some(arguments) = &nginx.configure_arguments else {
+        return Outcome::Checked(vec![missing_list(nginx, "configure arguments").policy(&first.at)]);
+    };
+    let mut drafts = Vec::new();
+    for entry in entries {
+        let Some(argument) = arguments.iter().find(|argument| argument_matches(&entry.value, argument)) else { continue };
+        let text = &entry.value.text;
+        drafts.push(
+            Draft::violation(format!("argument:{text}"), format!("configured with {}", spelt(argument)))
+                .evidence(Strength::Declared, &[Source::ConfigureArguments])
+                .policy(&entry.at)
+                .remedy(format!("leave {} out of ./configure; make clean; rebuild", spelt(argument))),
+        );
+    }
+    Outcome::Checked(drafts)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::compiler::Level;
+    use crate::finding::FindingStatus;
+    use crate::rules::testing::*;
+
+    const ID: &str = "forbidden-configure-argument";
+
+    #[test]
+    fn fires_passes_and_leaves_open() {
+        let mut wanted = policy();
+        wanted.nginx.configure.forbid = vec![glob("--with-cc-opt=*-O0*", 61), glob("--with-debug", 61)];
+        let mut facts = nginx(1, Level::O2);
+        assert_passed(&facts, &wanted, ID);
+        assert_silent(&facts, &policy(), ID);
+        facts.nginx.as_mut().unwrap().configure_arguments = Some(vec![argument("--with-cc-opt", Some("-O2 -O0"))]);
+        assert_eq!(only(&facts, &wanted, ID).message, "configured with --with-cc-opt='-O2 -O0'");
+        facts.nginx.as_mut().unwrap().configure_arguments = None;
+        assert_eq!(only(&facts, &wanted, ID).status, FindingStatus::Undetermined);
+    }
+}

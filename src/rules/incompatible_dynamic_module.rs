@@ -1,0 +1,110 @@
+//! A dynamic module would be refused by the nginx it is meant for.
+//!
+//! # What it checks
+//!
+//! Every dynamic module held against the server (`--libraries`, or a module file given beside it): its version must be
+//! the server's, and its signature must be equal.
+//!
+//! ```text
+//! error[incompatible-dynamic-module]: ngx_stream_module.so would not load: not binary compatible (bit 23)
+//! ```
+//!
+//! # Why it matters
+//!
+//! nginx refuses to start with such a module: "module is not binary compatible", or "version 1022001 instead of 1024000".
+//! It is found at the next restart, which may be the one after an incident.
+//!
+//! # How to fix
+//!
+//! Build the module from the same nginx source with the same configure arguments. `--with-compat` on both sides makes most
+//! arguments irrelevant, but not all.
+//!
+//! # Policy keys
+//!
+//! `rules.incompatible-dynamic-module`
+//!
+//! # Evidence
+//!
+//! Structural: version number and signature text in the module structures of both files, which is what nginx compares.
+//!
+//! # Limits
+//!
+//! Libraries the module needs, and the order of `load_module` lines, are not looked at.
+
+use super::Rule;
+use super::check::{Context, Draft, Outcome, base_name};
+use crate::evidence::{Source, Strength};
+use crate::finding::Severity;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "incompatible-dynamic-module",
+    severity: Severity::Error,
+    keys: &[],
+    source: include_str!("incompatible_dynamic_module.rs"),
+    check,
+};
+
+fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
+    let modules = context.facts.nginx.as_ref().map(|nginx| nginx.dynamic_modules.as_slice()).unwrap_or_default();
+    if modules.is_empty() {
+        return Outcome::NotAsked;
+    }
+    let mut drafts = Vec::new();
+    for module in modules {
+        let file = base_name(&module.path);
+        let name = module.name.clone().unwrap_or_else(|| file.to_owned());
+        let why = module.why_not.as_deref();
+        let draft = match module.loadable {
+            Some(true) => continue,
+            Some(false) => Draft::violation(
+                format!("module:{name}"),
+                format!("{file} would not load: {}", why.unwrap_or("version or signature differ")),
+            )
+            .evidence(Strength::Structural, &[Source::ModuleTable])
+            .remedy("build the module from the same nginx source with the same configure arguments (--with-compat on both sides helps)"),
+            None => Draft::undetermined(
+                format!("module:{name}"),
+                format!("whether {file} would load cannot be told: {}", why.unwrap_or("its version or signature cannot be read")),
+            )
+            .severity(Severity::Warning),
+        };
+        drafts.push(draft.module(name));
+    }
+    Outcome::Checked(drafts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compiler::Level;
+    use crate::facts::DynamicModule;
+    use crate::finding::FindingStatus;
+    use crate::rules::testing::*;
+
+    const ID: &str = "incompatible-dynamic-module";
+
+    #[test]
+    fn fires_passes_and_leaves_open() {
+        let mut facts = nginx(1, Level::O2);
+        assert_silent(&facts, &policy(), ID);
+        let module = DynamicModule {
+            path: "/usr/lib/nginx/modules/ngx_stream_module.so".into(),
+            name: Some("ngx_stream_module".into()),
+            version: Some("1.22.1".into()),
+            signature: None,
+            loadable: Some(true),
+            why_not: None,
+        };
+        facts.nginx.as_mut().unwrap().dynamic_modules = vec![module];
+        assert_passed(&facts, &policy(), ID);
+        let module = &mut facts.nginx.as_mut().unwrap().dynamic_modules[0];
+        module.loadable = Some(false);
+        module.why_not = Some("version 1022001 instead of 1024000".into());
+        let found = only(&facts, &policy(), ID);
+        assert_eq!(found.message, "ngx_stream_module.so would not load: version 1022001 instead of 1024000");
+        facts.nginx.as_mut().unwrap().dynamic_modules[0].loadable = None;
+        let found = only(&facts, &policy(), ID);
+        assert_eq!((found.severity, found.status), (Severity::Warning, FindingStatus::Undetermined));
+    }
+}

@@ -1,0 +1,147 @@
+//! An nginx lacks a module that the policy requires.
+//!
+//! # What it checks
+//!
+//! That the module table of an nginx server holds each entry of `nginx.modules.require`. Names may be short
+//! (`http_gzip_static`), full (`ngx_http_gzip_static_module`), as in nginx's options, or globs.
+//!
+//! ```text
+//! error[missing-module]: http_gzip_static is not in this nginx
+//!   fix     configure with --with-http_gzip_static_module; make clean; rebuild
+//! ```
+//!
+//! # Why it matters
+//!
+//! A module that got lost in a rebuild is noticed when the configuration is refused, or not at all: without
+//! `http_gzip_static`, nginx compresses the same file again for every request.
+//!
+//! # How to fix
+//!
+//! Give `./configure` the option that adds the module, or leave out the one that removes it, and rebuild.
+//!
+//! # Policy keys
+//!
+//! `nginx.modules.require`
+//!
+//! # Evidence
+//!
+//! The module table in the data of the binary (`ngx_modules`), which works on stripped files; for a printed text, what the
+//! configure arguments amount to in that version.
+//!
+//! # Limits
+//!
+//! A module built to be loaded counts as present; whether `load_module` names it is a matter of the configuration, and a
+//! note says so.
+
+use super::Rule;
+use super::check::{Context, Draft, Outcome};
+use super::nginx_common::{all_dynamic, found, how_to_add, missing_list};
+use crate::evidence::{Source, Strength};
+use crate::finding::Severity;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "missing-module",
+    severity: Severity::Error,
+    keys: &["nginx.modules.require"],
+    source: include_str!("missing_module.rs"),
+    check,
+};
+
+fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
+    let entries = &context.policy.nginx.modules.require;
+    let Some(first) = entries.first() else { return Outcome::NotAsked };
+    let nginx = match context.nginx_server() {
+        Ok(nginx) => nginx,
+        Err(reason) => return Outcome::NotChecked(reason),
+    };
+    let Some(modules) = &nginx.modules else {
+        return Outcome::Checked(vec![missing_list(nginx, "module table").policy(&first.at)]);
+    };
+    let mut drafts = Vec::new();
+    for entry in entries {
+        let text = &entry.value.text;
+        let matching = found(modules, &entry.value);
+        if matching.is_empty() {
+            let message = format!("{text} is not in this nginx");
+            drafts.push(
+                Draft::violation(format!("module:{text}"), message)
+                    .evidence(Strength::Structural, &[Source::ModuleTable])
+                    .policy(&entry.at)
+                    .module(text.clone())
+                    .remedy(how_to_add(context, &entry.value)),
+            );
+        } else if all_dynamic(&matching) {
+            let message = format!("{text} is dynamic: needs load_module, which was not checked");
+            drafts.push(Draft::remark(format!("dynamic:{text}"), message).policy(&entry.at));
+        }
+    }
+    Outcome::Checked(drafts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compiler::Level;
+    use crate::facts::{Kind, Linkage};
+    use crate::finding::FindingStatus;
+    use crate::policy::Policy;
+    use crate::rules::testing::*;
+
+    const ID: &str = "missing-module";
+
+    fn requires(names: &[&str]) -> Policy {
+        let mut wanted = policy();
+        wanted.nginx.modules.require = names.iter().map(|name| glob(name, 40)).collect();
+        wanted
+    }
+
+    #[test]
+    fn a_module_that_is_not_there_is_an_error_with_its_option() {
+        let found = only(&nginx(1, Level::O2), &requires(&["http_v2"]), ID);
+        assert_eq!(found.message, "http_v2 is not in this nginx");
+        assert_eq!(found.remedy.as_deref(), Some("configure with --with-http_v2_module; make clean; rebuild"));
+        assert_eq!(found.status, FindingStatus::Violation);
+    }
+
+    #[test]
+    fn every_way_of_naming_a_module_works() {
+        let names = ["http_gzip_static", "ngx_http_gzip_static_module", "http_gzip_*", "/gzip_static/"];
+        assert_passed(&nginx(1, Level::O2), &requires(&names), ID);
+        assert_silent(&nginx(1, Level::O2), &policy(), ID);
+    }
+
+    #[test]
+    fn a_dynamic_module_is_present_with_a_note() {
+        let mut facts = nginx(1, Level::O2);
+        facts.nginx.as_mut().unwrap().modules.as_mut().unwrap()[1].linkage = Linkage::Dynamic;
+        let judgement = judged(&facts, &requires(&["http_gzip_static"]));
+        assert!(judgement.passed.contains(&ID));
+        let found = only(&facts, &requires(&["http_gzip_static"]), ID);
+        assert_eq!((found.severity, found.status), (Severity::Note, FindingStatus::NotChecked));
+    }
+
+    #[test]
+    fn a_table_that_cannot_be_read_is_undetermined() {
+        let mut facts = nginx(1, Level::O2);
+        facts.nginx.as_mut().unwrap().modules = None;
+        let found = only(&facts, &requires(&["http_v2"]), ID);
+        assert_eq!((found.severity, found.status), (Severity::Error, FindingStatus::Undetermined));
+    }
+
+    #[test]
+    fn a_target_that_is_no_server_is_told_about_once() {
+        let mut wanted = requires(&["http_v2"]);
+        wanted.nginx.configure.require = vec![glob("--with-threads", 41)];
+        let mut facts = nginx(1, Level::O2);
+        facts.nginx = None;
+        let judgement = judged(&facts, &wanted);
+        assert_eq!(judgement.not_checked.len(), 2);
+        assert_eq!(judgement.findings.len(), 1);
+        assert_eq!(judgement.findings[0].message, "2 rules about nginx not checked: the target is not of the nginx family");
+        assert_eq!(judgement.findings[0].status, FindingStatus::NotChecked);
+        let mut module = nginx(1, Level::O2);
+        module.elf.as_mut().unwrap().kind = Kind::SharedObject;
+        assert!(judged(&module, &wanted).findings[0].message.contains("dynamic module, not the server"));
+    }
+}

@@ -1,0 +1,114 @@
+//! No function guards its stack frame.
+//!
+//! # What it checks
+//!
+//! That the stack protector is used somewhere in a linked file, or that every unit was compiled with it.
+//!
+//! ```text
+//! error[missing-stack-protector]: no function guards its stack frame
+//! ```
+//!
+//! # Why it matters
+//!
+//! The guard ends the program when a buffer on the stack overruns, before the function returns to an address of the
+//! attacker's choosing.
+//!
+//! # How to fix
+//!
+//! Compile with `-fstack-protector-strong`.
+//!
+//! # Policy keys
+//!
+//! `hardening.stack-protector`, or a severity under `rules.missing-stack-protector`
+//!
+//! # Evidence
+//!
+//! Structural: a reference to `__stack_chk_fail` or the guard. Recorded: the options of every unit.
+//!
+//! # Limits
+//!
+//! A program none of whose functions has a buffer needs no guard and shows none: where the options are recorded, they decide.
+//! Rust and Go do not use it, and programs written in them alone are not checked.
+
+use super::Rule;
+use super::check::{Context, Outcome};
+use super::hardening_common::{asked, linked, wanted};
+use super::levels;
+use crate::finding::Severity;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "missing-stack-protector",
+    severity: Severity::Error,
+    keys: &["hardening.stack-protector"],
+    source: include_str!("missing_stack_protector.rs"),
+    check,
+};
+
+fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
+    let Some(place) = asked(context, RULE.id, "stack-protector", "false") else { return Outcome::NotAsked };
+    if let Err(reason) = linked(context) {
+        return Outcome::NotChecked(reason);
+    }
+    let units = levels::own_units(context.facts);
+    let foreign = |name: &str| matches!(name.split(' ').next(), Some("rustc" | "go"));
+    let without = if units.is_empty() {
+        !context.facts.compilers.is_empty() && context.facts.compilers.iter().all(|seen| foreign(&seen.family))
+    } else {
+        units.iter().all(|unit| unit.compiler.as_deref().is_some_and(foreign))
+    };
+    if without {
+        return Outcome::NotChecked("the languages of this program do not use it".to_owned());
+    }
+    if !units.is_empty() && units.iter().all(|unit| protects(&unit.flags)) {
+        return Outcome::Checked(Vec::new());
+    }
+    wanted(
+        place,
+        "stack-protector",
+        &context.facts.hardening.canary,
+        true,
+        "no function guards its stack frame",
+        "compile with -fstack-protector-strong",
+    )
+}
+
+/// Whether the last word about the protector switches it on for functions that need it.
+fn protects(flags: &[String]) -> bool {
+    flags
+        .iter()
+        .rfind(|flag| flag.starts_with("-fstack-protector") || *flag == "-fno-stack-protector")
+        .is_some_and(|flag| flag.starts_with("-fstack-protector") && flag != "-fstack-protector-explicit")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compiler::Level;
+    use crate::evidence::{Held, Source, Strength};
+    use crate::rules::testing::*;
+
+    #[test]
+    fn fires_passes_and_leaves_open() {
+        hardening_cases(RULE.id, "stack-protector", "true", |facts, value| facts.hardening.canary = value, false);
+    }
+
+    #[test]
+    fn recorded_options_decide_where_no_function_needs_a_guard() {
+        let mut facts = nginx(2, Level::O2);
+        facts.hardening.canary = Held::new(false, Strength::Structural, Source::Imports);
+        for unit in facts.units.as_mut().unwrap() {
+            unit.flags.push("-fstack-protector-strong".into());
+        }
+        assert_passed(&facts, &hardened("stack-protector", "true"), RULE.id);
+        facts.units.as_mut().unwrap()[0].flags.push("-fno-stack-protector".into());
+        assert_eq!(of(&facts, &hardened("stack-protector", "true"), RULE.id).len(), 1);
+    }
+
+    #[test]
+    fn rust_alone_is_not_checked() {
+        let mut facts = nginx(1, Level::Optimized);
+        facts.units.as_mut().unwrap()[0].compiler = Some("rustc 1.95.0".into());
+        assert_not_checked(&facts, &hardened("stack-protector", "true"), RULE.id);
+    }
+}

@@ -1,0 +1,117 @@
+//! What the rules about nginx programs share.
+
+use super::check::{Context, Draft, count};
+use super::{Judgement, TABLE, waivers};
+use crate::facts::{ConfigureArgument, Linkage, Module, ModuleOrigin, Nginx};
+use crate::nginx::catalogue::{self, module_names_match};
+use crate::nginx::version::{family, nginx_version};
+use crate::policy::{Matcher, Pattern};
+
+/// Rules that are about nginx servers alone.
+const NGINX_RULES: [&str; 6] = [
+    "missing-module",
+    "forbidden-module",
+    "unlisted-module",
+    "missing-configure-argument",
+    "forbidden-configure-argument",
+    "disallowed-product-version",
+];
+
+/// One remark where the policy asks for nginx things and the target is no nginx server, instead of one a rule.
+pub fn remark_not_nginx(context: &Context<'_>, judgement: &mut Judgement) {
+    let Err(reason) = context.nginx_server() else { return };
+    let asked: Vec<&'static str> =
+        judgement.not_checked.iter().map(|(id, _)| *id).filter(|id| NGINX_RULES.contains(id)).collect();
+    let Some(rule) = asked.first().and_then(|first| TABLE.iter().find(|rule| rule.id == *first)) else {
+        return;
+    };
+    let rules = count(asked.len() as u64, "rule");
+    let draft = Draft::remark("not-nginx", format!("{rules} about nginx not checked: {reason}"));
+    judgement.findings.extend(waivers::finish(rule.id, rule.severity, context, draft));
+}
+
+/// Whether a pattern of a policy means a module: short or full symbol name, the option's name, or a glob over these.
+pub fn module_matches(pattern: &Pattern, symbol: &str) -> bool {
+    match &pattern.matcher {
+        Matcher::Glob(_) => module_names_match(&pattern.text, symbol),
+        Matcher::Regex(regex) => regex.is_match(symbol) || regex.is_match(catalogue::short_name(symbol)),
+    }
+}
+
+/// Modules that are part of every build: they belong to the product and no option removes them.
+pub fn is_infrastructure(context: &Context<'_>, module: &Module) -> bool {
+    if module.origin != ModuleOrigin::Builtin {
+        return false;
+    }
+    match catalogue::known(&module.name) {
+        Some(known) => {
+            let version = nginx_version(context.facts.product.as_ref()).unwrap_or(catalogue::NEWEST);
+            known.is_default(family(context.facts.product.as_ref()), version) && known.without.is_empty()
+        }
+        None => false,
+    }
+}
+
+/// Modules that a pattern means.
+pub fn found<'a>(modules: &'a [Module], pattern: &Pattern) -> Vec<&'a Module> {
+    modules.iter().filter(|module| module_matches(pattern, &module.name)).collect()
+}
+
+/// Whether all of these modules are built to be loaded.
+pub fn all_dynamic(modules: &[&Module]) -> bool {
+    !modules.is_empty() && modules.iter().all(|module| module.linkage == Linkage::Dynamic)
+}
+
+/// How to put a module into the next build.
+pub fn how_to_add(context: &Context<'_>, pattern: &Pattern) -> String {
+    const REBUILD: &str = "; make clean; rebuild";
+    let product = context.facts.product.as_ref();
+    let version = nginx_version(product);
+    match catalogue::remedy(&pattern.text, family(product), version) {
+        Some(catalogue::Remedy::Add(option)) => format!("configure with {option}{REBUILD}"),
+        Some(catalogue::Remedy::Drop(option)) => {
+            format!("it is there by default: configure without {option}{REBUILD}")
+        }
+        Some(catalogue::Remedy::NeedsVersion(least)) => format!("it exists from nginx {least} on: upgrade"),
+        Some(catalogue::Remedy::RemovedIn(version)) => {
+            format!("it was removed in nginx {version}: take it out of the policy")
+        }
+        None => format!(
+            "configure with the module's --with- option, or --add-module=DIR for one of a third party{REBUILD}"
+        ),
+    }
+}
+
+/// Whether a pattern means a configure argument: by its name, or by name and value (`--with-cc-opt=*-O2*`).
+pub fn argument_matches(pattern: &Pattern, argument: &ConfigureArgument) -> bool {
+    if pattern.matches(&argument.name) {
+        return true;
+    }
+    argument.value.as_ref().is_some_and(|value| {
+        pattern.matches(&format!("{}={value}", argument.name))
+            || pattern.matches(&format!("{}='{value}'", argument.name))
+    })
+}
+
+/// An argument as nginx prints it.
+pub fn spelt(argument: &ConfigureArgument) -> String {
+    match &argument.value {
+        None => argument.name.clone(),
+        Some(value) if value.contains(' ') => format!("{}='{value}'", argument.name),
+        Some(value) => format!("{}={value}", argument.name),
+    }
+}
+
+/// The question left open where a list is missing from the binary.
+pub fn missing_list<'a>(nginx: &Nginx, what: &str) -> Draft<'a> {
+    let remedy = if nginx.modules.is_none() && nginx.configure_arguments.is_none() {
+        "the file may be packed or its texts removed: audit the build before that step"
+    } else {
+        "audit the binary itself, before anything removes its texts"
+    };
+    Draft::undetermined(
+        format!("no-{}", what.replace(' ', "-")),
+        format!("the {what} of this nginx cannot be read"),
+    )
+    .remedy(remedy)
+}

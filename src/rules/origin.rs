@@ -1,0 +1,341 @@
+//! Where a level comes from, in the words of those who know: what the compiler wrote, what the build system says, and
+//! which of the product's own options to change.
+
+use super::check::{Context, UnitHit, count};
+use super::levels::claim_level;
+use crate::compiler::options::{level_of, split_shell};
+use crate::compiler::{Level, Satisfies};
+use crate::evidence::{Source, Strength};
+use crate::facts::{ConfigureArgument, Nginx, Unit};
+
+/// Different ways of putting it that are shown before the rest is only counted.
+const VARIANTS_SHOWN: usize = 3;
+
+/// How the level of these units is known, line by line: recorded, declared, and what else agrees or differs.
+pub fn known(context: &Context<'_>, units: &[UnitHit<'_>], level: Level) -> Vec<String> {
+    let facts = context.facts;
+    let mut lines = recorded(units);
+    if let Some(arguments) = facts.nginx.as_ref().and_then(|nginx| nginx.configure_arguments.as_ref()) {
+        match optimizing_arguments(arguments).as_slice() {
+            [] => lines.push("declared: no -O among the configure arguments".to_owned()),
+            found => lines.push(format!("declared: {}", found.join(" "))),
+        }
+    }
+    for claim in &facts.optimization.claims {
+        // The two kinds above are already shown in their own words.
+        if claim.source == Source::ConfigureArguments
+            || (claim.strength == Strength::Recorded && !units.is_empty())
+        {
+            continue;
+        }
+        let says = claim_level(claim);
+        let agrees = says == Some(level) || (says == Some(Level::Optimized) && level != Level::O0);
+        let quote = claim.quote.clone().unwrap_or_else(|| {
+            format!(
+                "{} ({}, {})",
+                claim.value.as_str().unwrap_or("?"),
+                claim.strength.as_str(),
+                claim.source.as_str()
+            )
+        });
+        lines.push(format!("{:<9}{quote}", if agrees { "agrees:" } else { "differs:" }));
+    }
+    lines
+}
+
+/// What the compiler wrote, once for each way of writing it.
+fn recorded(units: &[UnitHit<'_>]) -> Vec<String> {
+    let mut variants: Vec<(String, u64)> = Vec::new();
+    for hit in units.iter().filter(|hit| hit.unit.flags_recorded || !hit.unit.flags.is_empty()) {
+        let line = recorded_line(hit.unit);
+        match variants.iter_mut().find(|(known, _)| *known == line) {
+            Some((_, number)) => *number += 1,
+            None => variants.push((line, 1)),
+        }
+    }
+    let single = variants.len() == 1;
+    let more = variants.len().saturating_sub(VARIANTS_SHOWN);
+    let mut lines: Vec<String> = variants
+        .into_iter()
+        .take(VARIANTS_SHOWN)
+        .map(|(line, number)| if single { line } else { format!("{line} ({})", count(number, "unit")) })
+        .collect();
+    if more > 0 {
+        lines.push(format!("recorded: {} of writing more", count(more as u64, "way")));
+    }
+    lines
+}
+
+fn recorded_line(unit: &Unit) -> String {
+    let levels = unit.flags.iter().filter(|flag| level_of(flag).is_some()).count();
+    let words: Vec<&str> = unit
+        .flags
+        .iter()
+        .map(String::as_str)
+        .filter(|flag| level_of(flag).is_some() || is_debug_option(flag))
+        .collect();
+    let words = words.join(" ");
+    match levels {
+        0 if words.is_empty() => "recorded: the compiler wrote its options, and no -O among them".to_owned(),
+        0 => format!("recorded: the compiler wrote \"{words}\" and no -O"),
+        1 => format!("recorded: the compiler wrote \"{words}\""),
+        _ => format!("recorded: the compiler wrote \"{words}\"; the last -O wins"),
+    }
+}
+
+/// `-g` and its kin, which are shown beside the `-O` because they tell one build system's line from another's.
+fn is_debug_option(flag: &str) -> bool {
+    matches!(flag, "-g" | "-g0" | "-g1" | "-g2" | "-g3" | "-ggdb" | "-ggdb3")
+}
+
+/// Configure arguments that hold a `-O`, as nginx prints them (quoted only where they hold a space).
+fn optimizing_arguments(arguments: &[ConfigureArgument]) -> Vec<String> {
+    arguments
+        .iter()
+        .filter(|argument| is_compiler_option(&argument.name))
+        .filter_map(|argument| {
+            let value = argument.value.as_deref()?;
+            split_shell(value).iter().any(|word| level_of(word).is_some()).then(|| {
+                if value.contains(' ') {
+                    format!("{}='{value}'", argument.name)
+                } else {
+                    format!("{}={value}", argument.name)
+                }
+            })
+        })
+        .collect()
+}
+
+fn is_compiler_option(name: &str) -> bool {
+    matches!(name, "--with-cc-opt" | "--with-pcre-opt" | "--with-zlib-opt" | "--with-openssl-opt")
+}
+
+/// What to do, in the product's own terms. `wanted` is the level the policy asks for.
+pub fn remedy(context: &Context<'_>, units: &[UnitHit<'_>], level: Level, wanted: Level) -> String {
+    match &context.facts.nginx {
+        Some(nginx) => {
+            let openresty = context.facts.product.as_ref().is_some_and(|product| product.name == "openresty");
+            nginx_remedy(nginx, openresty, units, level, wanted)
+        }
+        None => generic_remedy(units, wanted),
+    }
+}
+
+fn nginx_remedy(
+    nginx: &Nginx,
+    openresty: bool,
+    units: &[UnitHit<'_>],
+    level: Level,
+    wanted: Level,
+) -> String {
+    const REBUILD: &str = "; make clean; rebuild";
+    let want = wanted.flag();
+    let arguments = nginx.configure_arguments.as_deref().unwrap_or_default();
+    let value = |name: &str| {
+        arguments
+            .iter()
+            .rev()
+            .find(|argument| argument.name == name)
+            .map(|argument| argument.value.as_deref().unwrap_or(""))
+    };
+
+    // Bundled libraries get -O2 from nginx only where the user gives them no options of their own (auto/cc/gcc).
+    for library in ["pcre", "zlib"] {
+        let option = format!("--with-{library}-opt");
+        if let Some(given) = value(&option)
+            && !units.is_empty()
+            && units.iter().all(|hit| of_library(hit.unit, library))
+        {
+            return if given.is_empty() {
+                format!(
+                    "{option} is empty and replaces the -O2 that nginx gives {library}: write {option}={want}{REBUILD}"
+                )
+            } else {
+                format!(
+                    "{option} replaces the -O2 that nginx gives {library}: write {option}='{given} {want}'{REBUILD}"
+                )
+            };
+        }
+    }
+
+    let ours: Vec<String> = value("--with-cc-opt").map(split_shell).unwrap_or_default();
+    let levels: Vec<&str> = ours.iter().map(String::as_str).filter(|word| level_of(word).is_some()).collect();
+    let wrapper =
+        if openresty { " (OpenResty's wrapper puts its own -O2 before what it is given)" } else { "" };
+    match levels.split_last() {
+        Some((last, before)) if !enough(last, wanted) => {
+            if openresty || before.last().is_some_and(|word| enough(word, wanted)) {
+                format!("drop {last} from --with-cc-opt{wrapper}{REBUILD}")
+            } else {
+                format!("write {want} for {last} in --with-cc-opt{REBUILD}")
+            }
+        }
+        Some((last, _)) => format!(
+            "--with-cc-opt says {last}, so something behind it lowers these units: CFLAGS or a Makefile edited after ./configure, \
+             or a module's `config` script that appends to CFLAGS; take the lower -O out{REBUILD}"
+        ),
+        None => {
+            let recorded = units.iter().find(|hit| hit.unit.flags_recorded);
+            let last =
+                recorded.and_then(|hit| hit.unit.flags.iter().rev().find(|flag| level_of(flag).is_some()));
+            match (recorded, last) {
+                (Some(_), None) if level == Level::O0 => format!(
+                    "CFLAGS was set without a -O when ./configure ran, which replaces nginx's own -O: unset it, or give --with-cc-opt={want}{REBUILD}"
+                ),
+                (Some(_), Some(flag)) if level == Level::O1 && flag == "-O" => {
+                    format!(
+                        "-O is nginx's own default: give --with-cc-opt={want} (it comes later and wins){wrapper}{REBUILD}"
+                    )
+                }
+                (Some(_), Some(flag)) => format!(
+                    "{flag} is in no configure argument: it comes from CFLAGS in the environment of ./configure or from an edited Makefile; \
+                     take it out, or give --with-cc-opt={want}{REBUILD}"
+                ),
+                _ => format!(
+                    "give --with-cc-opt={want}, and keep a lower -O out of CFLAGS in the environment of ./configure{REBUILD}"
+                ),
+            }
+        }
+    }
+}
+
+/// Whether a unit belongs to a library that nginx builds from its source directory.
+fn of_library(unit: &Unit, library: &str) -> bool {
+    let in_path = |path: &str| {
+        path.split('/').any(|part| {
+            part.strip_prefix(library).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '2']))
+        })
+    };
+    in_path(&unit.name) || unit.comp_dir.as_deref().is_some_and(in_path)
+}
+
+fn enough(word: &str, wanted: Level) -> bool {
+    level_of(word).is_some_and(|level| level.satisfies(wanted) == Satisfies::Yes)
+}
+
+fn generic_remedy(units: &[UnitHit<'_>], wanted: Level) -> String {
+    let want = wanted.flag();
+    let first = units.first().map(|hit| hit.unit);
+    let compiler = first.and_then(|unit| unit.compiler.as_deref()).unwrap_or_default();
+    if compiler.starts_with("rustc") {
+        return "build with `cargo build --release`, or raise `opt-level` of the profile".to_owned();
+    }
+    if compiler.starts_with("go ") || compiler == "go" {
+        return "build without `-gcflags` that hold -N or -l".to_owned();
+    }
+    let recorded = first.filter(|unit| unit.flags_recorded);
+    let last = recorded.and_then(|unit| unit.flags.iter().rev().find(|flag| level_of(flag).is_some()));
+    match (recorded, last) {
+        (Some(_), None) => format!(
+            "no -O was given: CFLAGS that are set replace a build system's own -g -O2; add {want} to them and rebuild from clean"
+        ),
+        (Some(_), Some(flag)) => format!(
+            "find what puts {flag} last on the compiler's command line (CFLAGS, a debug build type of CMake or Meson) and make it {want}; rebuild from clean"
+        ),
+        (None, _) => format!("make {want} the last -O on the compiler's command line and rebuild from clean"),
+    }
+}
+
+/// What a level costs, where that has been measured: GCC turns calls into jumps only from -O2 and -Os on.
+pub fn cost(units: &[UnitHit<'_>], level: Level) -> Option<&'static str> {
+    let gcc =
+        units.iter().all(|hit| hit.unit.compiler.as_deref().is_some_and(|name| name.starts_with("gcc")));
+    match level {
+        Level::O0 => Some("no inlining, no tail calls"),
+        Level::Og | Level::O1 if gcc && !units.is_empty() => Some("no tail calls, so deeper stacks"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::Facts;
+    use crate::rules::testing::{argument, claim, nginx, policy, today, unit, with_units};
+
+    fn said(facts: &Facts, level: Level) -> String {
+        let policy = policy();
+        let context = Context::new(facts, &policy, today());
+        let units: Vec<UnitHit<'_>> = facts.units.as_deref().unwrap().iter().map(UnitHit::from).collect();
+        remedy(&context, &units, level, Level::O2)
+    }
+
+    fn with_flags(flags: &[&str], level: Level, cc_opt: Option<&str>) -> Facts {
+        let mut one = unit("src/core/nginx.c", level);
+        one.flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        let mut facts = with_units(vec![one]);
+        let arguments: Vec<ConfigureArgument> =
+            cc_opt.map(|value| argument("--with-cc-opt", Some(value))).into_iter().collect();
+        facts.nginx.as_mut().unwrap().configure_arguments = Some(arguments);
+        facts
+    }
+
+    #[test]
+    fn the_remedy_names_the_argument_that_holds_the_level() {
+        let facts = with_flags(&["-g", "-O", "-O2", "-O0"], Level::O0, Some("-O2 -O0"));
+        assert_eq!(said(&facts, Level::O0), "drop -O0 from --with-cc-opt; make clean; rebuild");
+        let facts = with_flags(&["-g", "-O", "-O0"], Level::O0, Some("-g -O0"));
+        assert!(said(&facts, Level::O0).starts_with("write -O2 for -O0 in --with-cc-opt"));
+        let facts = with_flags(&["-g"], Level::O0, None);
+        assert!(said(&facts, Level::O0).starts_with("CFLAGS was set without a -O"));
+        let facts = with_flags(&["-O", "-g"], Level::O1, None);
+        assert!(said(&facts, Level::O1).starts_with("-O is nginx's own default"));
+        let facts = with_flags(&["-g", "-O0"], Level::O0, None);
+        assert!(said(&facts, Level::O0).starts_with("-O0 is in no configure argument"));
+        let facts = with_flags(&["-O", "-O2", "-O0"], Level::O0, Some("-O2"));
+        assert!(said(&facts, Level::O0).starts_with("--with-cc-opt says -O2, so something behind it"));
+    }
+
+    #[test]
+    fn openresty_and_bundled_libraries_have_their_own_terms() {
+        let mut facts = with_flags(&["-g", "-O", "-O2", "-O0"], Level::O0, Some("-O2 -O0"));
+        facts.product.as_mut().unwrap().name = "openresty".into();
+        assert!(said(&facts, Level::O0).contains("OpenResty's wrapper"));
+
+        let mut facts = with_flags(&["-g"], Level::O0, Some("-O2"));
+        facts.units.as_mut().unwrap()[0].comp_dir = Some("/src/zlib-1.2.13".into());
+        facts
+            .nginx
+            .as_mut()
+            .unwrap()
+            .configure_arguments
+            .as_mut()
+            .unwrap()
+            .push(argument("--with-zlib-opt", Some("-g")));
+        assert!(said(&facts, Level::O0).contains("write --with-zlib-opt='-g -O2'"));
+    }
+
+    #[test]
+    fn a_program_that_is_no_nginx_gets_general_advice() {
+        let mut facts = with_flags(&["-march=x86-64-v2", "-g"], Level::O0, None);
+        facts.nginx = None;
+        assert!(said(&facts, Level::O0).starts_with("no -O was given"));
+        facts.units.as_mut().unwrap()[0].compiler = Some("rustc 1.95.0".into());
+        assert!(said(&facts, Level::O0).contains("cargo build --release"));
+    }
+
+    #[test]
+    fn what_is_known_is_quoted_with_what_was_overridden() {
+        let mut facts = with_flags(&["-march=x86-64", "-g", "-O", "-O2", "-O0"], Level::O0, Some("-O2 -O0"));
+        facts.optimization.claims = vec![
+            claim("O0", Strength::Inferred, Source::StringMerging, "57 copies of the module signature"),
+            claim("optimized", Strength::Inferred, Source::CodeShape, "900 functions"),
+        ];
+        let policy = policy();
+        let context = Context::new(&facts, &policy, today());
+        let units: Vec<UnitHit<'_>> = facts.units.as_deref().unwrap().iter().map(UnitHit::from).collect();
+        assert_eq!(
+            known(&context, &units, Level::O0),
+            [
+                "recorded: the compiler wrote \"-g -O -O2 -O0\"; the last -O wins",
+                "declared: --with-cc-opt='-O2 -O0'",
+                "agrees:  57 copies of the module signature",
+                "differs: 900 functions",
+            ]
+        );
+        assert_eq!(known(&context, &[], Level::O0).len(), 3, "no unit, nothing recorded");
+        assert_eq!(cost(&units, Level::O1), Some("no tail calls, so deeper stacks"));
+        assert_eq!(cost(&units, Level::O2), None);
+        assert!(said(&nginx(1, Level::O1), Level::O1).contains("-O1 is in no configure argument"));
+    }
+}

@@ -1,0 +1,113 @@
+//! A running process is not the program that is installed.
+//!
+//! # What it checks
+//!
+//! For a process: whether its program file was deleted or replaced, and whether the build-id of the file now at its path is
+//! the one that runs.
+//!
+//! ```text
+//! warning[stale-process]: the file of pid 812 was replaced: 7f96c30d runs, 1c09ab22 is installed
+//! ```
+//!
+//! # Why it matters
+//!
+//! An upgrade takes effect only when the process is started anew. `nginx -s reload` reads the configuration again and keeps
+//! the old program; the fixed build lies on disk and the broken one serves.
+//!
+//! # How to fix
+//!
+//! Restart the service. nginx can be replaced without losing a connection: send USR2 to the master, then WINCH and QUIT to the
+//! old one.
+//!
+//! # Policy keys
+//!
+//! `rules.stale-process`
+//!
+//! # Evidence
+//!
+//! Structural: the link `/proc/PID/exe` and the build-ids of both files.
+//!
+//! # Limits
+//!
+//! Libraries replaced under a running process are not looked at. Two files without build-ids cannot be compared.
+
+use super::Rule;
+use super::check::{Context, Draft, Outcome};
+use crate::evidence::{Source, Strength};
+use crate::finding::Severity;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "stale-process",
+    severity: Severity::Warning,
+    keys: &[],
+    source: include_str!("stale_process.rs"),
+    check,
+};
+
+fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
+    let Some(process) = &context.facts.process else { return Outcome::NotAsked };
+    let running = context.facts.elf.as_ref().and_then(|elf| elf.build_id.as_deref());
+    let installed = process.on_disk_build_id.as_deref();
+    let pid = process.pid;
+    let message = match (running, installed) {
+        (Some(running), Some(installed)) if running != installed => {
+            format!("the file of pid {pid} was replaced: {running} runs, {installed} is installed")
+        }
+        // The same build copied anew is the same program.
+        (Some(_), Some(_)) => return Outcome::Checked(Vec::new()),
+        _ if process.deleted => format!("the file of pid {pid} was deleted or replaced since it was started"),
+        _ => {
+            return Outcome::NotChecked("without build-ids the running program and the file cannot be compared".to_owned());
+        }
+    };
+    let fix = if context.facts.nginx.is_some() {
+        "restart nginx, or replace it on the fly (USR2, then WINCH and QUIT to the old master); a reload keeps the old program"
+    } else {
+        "restart the service"
+    };
+    let mut draft = Draft::violation("process", message).evidence(Strength::Structural, &[Source::Elf]).remedy(fix);
+    if let Some(place) = context.switched_on(RULE.id) {
+        draft = draft.policy(place);
+    }
+    Outcome::Checked(vec![draft])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compiler::Level;
+    use crate::facts::{Origin, Process};
+    use crate::rules::testing::*;
+
+    #[test]
+    fn fires_passes_and_is_not_checked() {
+        let mut facts = nginx(1, Level::O2);
+        assert_silent(&facts, &policy(), RULE.id);
+        facts.origin = Origin::Process;
+        facts.path = "pid:812".into();
+        facts.process = Some(Process {
+            pid: 812,
+            command: "nginx: master process /usr/sbin/nginx".into(),
+            deleted: true,
+            on_disk_build_id: Some("1c09ab22".into()),
+            children: 8,
+        });
+        let found = only(&facts, &policy(), RULE.id);
+        assert_eq!(found.message, "the file of pid 812 was replaced: 7f96c30d runs, 1c09ab22 is installed");
+        assert_eq!(found.severity, Severity::Warning);
+        let again = {
+            facts.process.as_mut().unwrap().pid = 900;
+            facts.path = "pid:900".into();
+            only(&facts, &policy(), RULE.id)
+        };
+        assert_eq!(found.fingerprint, again.fingerprint, "the run does not enter");
+
+        facts.process.as_mut().unwrap().on_disk_build_id = Some("7f96c30d".into());
+        assert_passed(&facts, &policy(), RULE.id);
+        facts.process.as_mut().unwrap().on_disk_build_id = None;
+        assert!(only(&facts, &policy(), RULE.id).message.contains("deleted or replaced"));
+        facts.process.as_mut().unwrap().deleted = false;
+        assert_not_checked(&facts, &policy(), RULE.id);
+    }
+}

@@ -1,0 +1,614 @@
+//! Nothing tells, or not firmly enough, whether code meets the level the policy asks for.
+//!
+//! # What it checks
+//!
+//! Units whose level is unknown, units and code that are optimized without the minimum being proven, levels that rest on
+//! weaker ground than `optimization.evidence` accepts, and text that nothing describes. Code already reported as
+//! unoptimized is not reported again.
+//!
+//! ```text
+//! error[undetermined-optimization]: nothing tells the level of 2 of 40 units, 8.1 % of the text
+//!   known   src/lookup.c: clang recorded no options
+//!   fix     give an unstripped build or its debug information (--debug-file, --debug-dir)
+//! ```
+//!
+//! # Why it matters
+//!
+//! What is unknown may be -O0. A gate that passes what it cannot see lets through exactly the build it was set up to stop:
+//! the one whose debug information was stripped, or whose build system recorded nothing.
+//!
+//! # How to fix
+//!
+//! Give what settles it: an unstripped build, or its separate debug information with `--debug-file` or `--debug-dir`
+//! (`.dwo` files too). Let the build record its options: GCC does with -g, clang with `-grecord-command-line`;
+//! `-frecord-gcc-switches` survives stripping. If a weaker ground is good enough, say so in `optimization.evidence`, or
+//! lower the severity of the question in the policy.
+//!
+//! # Policy keys
+//!
+//! `optimization.undetermined` (may be -O0), `optimization.optimized-unproven` (optimized, but the minimum is not proven),
+//! `optimization.too-small` (no words, and fewer than 15 functions to judge), `optimization.evidence` (`recorded`,
+//! `corroborated`, `declared`), `optimization.exempt`, `optimization.libraries.undetermined`.
+//!
+//! # Evidence
+//!
+//! The account of the text: every byte of it is recorded, structural, declared, inferred or unknown. A declaration is
+//! ground for a pass only where the code was read and agrees; code that was not read agrees with nothing.
+//!
+//! # Limits
+//!
+//! Up to 4 KiB and 1 % of the text that remain unknown in a file that was otherwise judged are a note: single small
+//! functions have no shape. Code shape seldom tells -O1 from -O2 with clang, or -O2 from -O3 with any compiler.
+
+use super::check::{Context, Draft, Kindness, Outcome, UnitHit, count, grouped, percent};
+use super::{Rule, levels};
+use crate::compiler::{Level, Satisfies};
+use crate::evidence::{Source, Strength};
+use crate::facts::{Facts, TextAccount, Unit, UnitKind};
+use crate::finding::{RangeRef, Severity};
+use crate::policy::{At, Ground, Setting};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "undetermined-optimization",
+    severity: Severity::Error,
+    keys: &["optimization.undetermined", "optimization.optimized-unproven", "optimization.too-small", "optimization.evidence"],
+    source: include_str!("undetermined_optimization.rs"),
+    check,
+};
+
+/// Unknown text is a mere remnant up to one part in this many of the text.
+const REMNANT_PART: u64 = 100;
+
+fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
+    let policy = &context.policy.optimization;
+    let Some(minimum) = policy.minimum.as_ref().or(policy.recommended.as_ref()) else {
+        return Outcome::NotAsked;
+    };
+    if levels::no_code(context.facts) {
+        return Outcome::NotChecked("the file holds no code".to_owned());
+    }
+    if minimum.value == Level::O0 {
+        return Outcome::Checked(Vec::new());
+    }
+    let own = levels::own_units(context.facts);
+    let mut drafts = Vec::new();
+    if own.is_empty() {
+        drafts.extend(about_file(context, minimum));
+    } else {
+        let judged = levels::judged_units(context);
+        drafts.extend(about_unknown(context, &judged));
+        drafts.extend(about_unproven(context, &judged, minimum));
+        drafts.extend(about_ground(context, &judged, minimum));
+    }
+    drafts.extend(about_libraries(context));
+    Outcome::Checked(drafts)
+}
+
+/// What settles it.
+fn remedy(facts: &Facts) -> String {
+    let missing = facts.debug_info.missing.first();
+    let text = match (facts.debug_info.present, missing) {
+        (_, Some(name)) => format!("give the missing debug information ({name}) with --debug-file or --debug-dir"),
+        (false, None) => {
+            "give an unstripped build, or its debug information with --debug-file or --debug-dir".to_owned()
+        }
+        (true, None) => {
+            "let the build record its options: -g with GCC, -grecord-command-line with clang, or -frecord-gcc-switches".to_owned()
+        }
+    };
+    if facts.elf.is_none() { "give the binary itself: a printed text has no code to look at".to_owned() } else { text }
+}
+
+/// A draft under a policy setting; none where the policy ignores the question.
+fn under<'a>(draft: Draft<'a>, setting: &At<Setting>, facts: &Facts) -> Option<Draft<'a>> {
+    match setting.value {
+        Setting::Ignore => None,
+        Setting::Report(severity) => {
+            let draft = draft.severity(severity).policy(&setting.at);
+            Some(if draft.remedy.is_some() { draft } else { draft.remedy(remedy(facts)) })
+        }
+    }
+}
+
+/// Text that nothing describes, less what belongs to units that are listed anyway or are not judged here.
+fn loose_text(context: &Context<'_>) -> u64 {
+    let facts = context.facts;
+    let text = &facts.optimization.text;
+    // Code that no unit describes and that is shaped like -O0 is a violation, not a question.
+    let of_units = facts
+        .units
+        .as_deref()
+        .unwrap_or_default()
+        .iter()
+        .filter(|unit| unit.level == Level::Unknown && unit.kind != UnitKind::Assembly && unit.kind != UnitKind::Toolchain)
+        .fold(0_u64, |sum, unit| sum.saturating_add(unit.text_bytes));
+    text.unknown.saturating_sub(of_units)
+}
+
+/// Ranges of functions about which nothing was found out.
+fn unknown_ranges(facts: &Facts) -> Vec<RangeRef> {
+    facts
+        .functions
+        .runs
+        .iter()
+        .filter(|run| run.level == Level::Unknown)
+        .map(|run| RangeRef { start: run.start, end: run.end, functions: run.functions })
+        .collect()
+}
+
+/// Whether the file has too few functions to judge, and so little code that this is no accident.
+fn too_few(facts: &Facts, unknown: u64) -> bool {
+    let functions = &facts.functions;
+    if facts.elf.as_ref().is_none_or(|elf| elf.packed) || functions.judged >= levels::ENOUGH_FUNCTIONS {
+        return false;
+    }
+    match functions.count {
+        0 => unknown <= levels::FEW_BYTES,
+        some if some < levels::ENOUGH_FUNCTIONS => true,
+        // Many functions and none judged: the code was not read, which is another matter.
+        _ => functions.judged > 0 && unknown <= 16 * levels::FEW_BYTES,
+    }
+}
+
+/// Whether `bytes` are what is left over in a file that was otherwise judged.
+fn remnant(text: &TextAccount, bytes: u64) -> bool {
+    bytes <= levels::FEW_BYTES
+        && bytes.saturating_mul(REMNANT_PART) <= text.bytes
+        && text.recorded.saturating_add(text.structural).saturating_add(text.inferred) > 0
+}
+
+/// Units of unknown level, and text that no unit describes: one fact, one finding.
+fn about_unknown<'a>(context: &Context<'a>, judged: &[&'a Unit]) -> Option<Draft<'a>> {
+    let facts = context.facts;
+    let policy = &context.policy.optimization;
+    let text = facts.optimization.text;
+    let units: Vec<UnitHit<'a>> = judged
+        .iter()
+        .filter(|unit| unit.level == Level::Unknown)
+        .filter(|unit| !spoken_for(context, unit))
+        .map(|unit| UnitHit { unit, level: Level::Unknown })
+        .collect();
+    let loose = loose_text(context);
+    if units.is_empty() && loose == 0 {
+        return None;
+    }
+    let unit_bytes = units.iter().fold(0_u64, |sum, hit| sum.saturating_add(hit.unit.text_bytes));
+    let (total, judged_bytes) = (judged.len() as u64, text.bytes);
+    let mut known = reasons(&units);
+    if loose > 0 {
+        known.push(format!("{} bytes of text that no unit describes and whose code tells nothing", grouped(loose)));
+    }
+    let ranges = unknown_ranges(facts);
+    let functions = ranges.iter().fold(0_u64, |sum, range| sum.saturating_add(range.functions));
+    let few = too_few(facts, unit_bytes.saturating_add(loose))
+        || (units.is_empty()
+            && facts.functions.judged < levels::ENOUGH_FUNCTIONS
+            && if functions > 0 { functions < levels::ENOUGH_FUNCTIONS } else { loose <= levels::FEW_BYTES });
+    let note = units.is_empty() && remnant(&text, loose);
+    let key = if units.is_empty() { "text" } else { "units" };
+    let draft = Draft::about_units(Kindness::Undetermined, key, units, move |units| {
+        let bytes = units.iter().fold(0_u64, |sum, hit| sum.saturating_add(hit.unit.text_bytes));
+        let share = percent(bytes.saturating_add(loose), judged_bytes);
+        match (units.len() as u64, loose) {
+            (0, _) => format!("nothing tells the level of {} bytes of text, {share} of it", grouped(loose)),
+            (number, 0) => format!("nothing tells the level of {} of {}, {share} of the text", grouped(number), count(total, "unit")),
+            (number, _) => format!(
+                "nothing tells the level of {} of {} and of {} bytes beside them, {share} of the text",
+                grouped(number),
+                count(total, "unit"),
+                grouped(loose)
+            ),
+        }
+    });
+    let draft = draft.evidence(Strength::None, &[]).known(known).besides_units(loose > 0).ranges(ranges, Vec::new());
+    let setting = if few { &policy.too_small } else { &policy.undetermined };
+    let draft = under(draft, setting, facts)?;
+    Some(if note { draft.at_most(Severity::Note) } else { draft })
+}
+
+/// A unit of unknown level whose code was found to be unoptimized is reported as such, not as unknown.
+fn spoken_for(context: &Context<'_>, unit: &Unit) -> bool {
+    context.facts.functions.runs.iter().any(|run| {
+        run.level == Level::O0
+            && levels::unit_of_run(context.facts, run).is_some_and(|found| std::ptr::eq(found, unit))
+    })
+}
+
+/// Why units are unknown: each reason once, with the first unit and a count.
+fn reasons(units: &[UnitHit<'_>]) -> Vec<String> {
+    let mut found: Vec<(&str, &str, u64)> = Vec::new();
+    for hit in units {
+        let reason = hit.unit.note.as_deref().unwrap_or(match hit.unit.kind {
+            UnitKind::Skeleton => "its .dwo file was not found",
+            _ => "the compiler recorded no options",
+        });
+        match found.iter_mut().find(|(known, _, _)| *known == reason) {
+            Some((_, _, number)) => *number += 1,
+            None => found.push((reason, &hit.unit.name, 1)),
+        }
+    }
+    found
+        .into_iter()
+        .map(|(reason, name, number)| match number {
+            1 => format!("{name}: {reason}"),
+            _ => format!("{name} and {} more: {reason}", grouped(number - 1)),
+        })
+        .collect()
+}
+
+/// Optimized, but the minimum is not proven: units, and code that no unit describes.
+fn about_unproven<'a>(context: &Context<'a>, judged: &[&'a Unit], minimum: &At<Level>) -> Option<Draft<'a>> {
+    let units: Vec<UnitHit<'a>> = judged
+        .iter()
+        .filter(|unit| unit.level == Level::Optimized)
+        .filter(|unit| {
+            levels::sharpened(context, unit.level).satisfies(minimum.value) == Satisfies::NotProven
+        })
+        .map(|unit| UnitHit::from(*unit))
+        .collect();
+    let facts = context.facts;
+    let of_units = facts
+        .units
+        .as_deref()
+        .unwrap_or_default()
+        .iter()
+        .filter(|unit| unit.level == Level::Optimized)
+        .fold(0_u64, |sum, unit| sum.saturating_add(unit.text_bytes));
+    let shown: u64 = facts
+        .optimization
+        .by_level
+        .iter()
+        .filter(|share| share.level == Level::Optimized)
+        .fold(0, |sum, share| sum.saturating_add(share.text_bytes));
+    let open = levels::sharpened(context, Level::Optimized).satisfies(minimum.value) == Satisfies::NotProven;
+    let loose = if open { shown.saturating_sub(of_units) } else { 0 };
+    if units.is_empty() && loose == 0 {
+        return None;
+    }
+    let (total, wanted) = (judged.len() as u64, minimum.value);
+    let draft = Draft::about_units(Kindness::Undetermined, "unproven", units, move |units| {
+        let what = match (units.len() as u64, loose) {
+            (0, _) => format!("{} bytes of text are", grouped(loose)),
+            (number, 0) => format!("{} of {} are", grouped(number), count(total, "unit")),
+            (number, _) => {
+                format!("{} of {} and {} bytes beside them are", grouped(number), count(total, "unit"), grouped(loose))
+            }
+        };
+        format!("{what} optimized, but {} is not proven (policy: at least {})", wanted.flag(), wanted.as_str())
+    });
+    let draft = if draft.units.is_empty() {
+        draft.evidence(Strength::Inferred, &[Source::CodeShape])
+    } else {
+        draft
+    };
+    under(draft.besides_units(loose > 0), &context.policy.optimization.optimized_unproven, facts)
+}
+
+/// Levels that meet the minimum on weaker ground than the policy accepts.
+fn about_ground<'a>(context: &Context<'a>, judged: &[&'a Unit], minimum: &At<Level>) -> Option<Draft<'a>> {
+    let facts = context.facts;
+    let policy = &context.policy.optimization;
+    let units: Vec<UnitHit<'a>> = judged
+        .iter()
+        .filter(|unit| unit.level != Level::Unknown)
+        .filter(|unit| {
+            let level = levels::sharpened(context, unit.level);
+            level.satisfies(minimum.value) == Satisfies::Yes
+                || policy.allow.iter().any(|allowed| allowed.value == unit.level)
+        })
+        .filter(|unit| !levels::grounded(context, unit.strength, &unit.sources, true))
+        .map(|unit| UnitHit::from(*unit))
+        .collect();
+    // Text of no unit that rests on words alone, or, where the policy wants a record, on anything but a record.
+    let of_units = |strength: Strength| {
+        facts
+            .units
+            .as_deref()
+            .unwrap_or_default()
+            .iter()
+            .filter(|unit| unit.strength == strength)
+            .fold(0_u64, |sum, unit| sum.saturating_add(unit.text_bytes))
+    };
+    let text = &facts.optimization.text;
+    let beside = |bytes: u64, strength: Strength| bytes.saturating_sub(of_units(strength));
+    let loose = match policy.evidence.value {
+        Ground::Declared => 0,
+        Ground::Corroborated => beside(text.declared, Strength::Declared),
+        Ground::Recorded => beside(text.declared, Strength::Declared)
+            .saturating_add(beside(text.inferred, Strength::Inferred))
+            .saturating_add(beside(text.structural, Strength::Structural)),
+    };
+    if units.is_empty() && loose == 0 {
+        return None;
+    }
+    let total = judged.len() as u64;
+    let ground = ground_words(policy.evidence.value);
+    let draft = Draft::about_units(Kindness::Undetermined, "ground", units, move |units| {
+        let what = match (units.len() as u64, loose) {
+            (0, _) => format!("{} bytes of text", grouped(loose)),
+            (number, 0) => format!("{} of {}", grouped(number), count(total, "unit")),
+            (number, _) => format!("{} of {} and {} bytes beside them", grouped(number), count(total, "unit"), grouped(loose)),
+        };
+        format!("the level of {what} {ground}")
+    });
+    let small = draft.units.is_empty() && remnant(text, loose);
+    let draft = under(draft.besides_units(loose > 0), &policy.undetermined, facts)?.policy(&policy.evidence.at);
+    Some(if small { draft.at_most(Severity::Note) } else { draft })
+}
+
+fn ground_words(ground: Ground) -> &'static str {
+    match ground {
+        Ground::Recorded => "is not recorded by the compiler (policy: evidence = \"recorded\")",
+        Ground::Corroborated | Ground::Declared => {
+            "is only declared; the code was not read or does not agree (policy: evidence = \"corroborated\")"
+        }
+    }
+}
+
+/// A file none of whose own code is described by a unit.
+fn about_file<'a>(context: &Context<'a>, minimum: &At<Level>) -> Option<Draft<'a>> {
+    let facts = context.facts;
+    let policy = &context.policy.optimization;
+    let held = &facts.optimization;
+    let text = &held.text;
+    let level = levels::sharpened(context, held.level);
+    let wanted = minimum.value;
+    let reason = if held.reason.is_empty() { Vec::new() } else { vec![held.reason.clone()] };
+    match levels::meets(level, held.bound, wanted) {
+        Satisfies::Unknown => {
+            let few = too_few(facts, text.unknown);
+            let why = if facts.elf.as_ref().is_some_and(|elf| elf.packed) {
+                "the file is packed, and nothing tells the level of the code in it"
+            } else if few {
+                "nothing tells the level of the code, and there are too few functions to judge it by"
+            } else if facts.elf.is_none() {
+                "the text names no level"
+            } else {
+                "nothing tells the level of the code"
+            };
+            let draft = Draft::undetermined("file", why).known(reason).ranges(unknown_ranges(facts), Vec::new());
+            under(draft, if few { &policy.too_small } else { &policy.undetermined }, facts)
+        }
+        Satisfies::NotProven => {
+            let message = format!(
+                "the code is optimized{}, but {} is not proven (policy: at least {})",
+                if level == Level::Optimized { String::new() } else { format!(" at least to {}", level.flag()) },
+                wanted.flag(),
+                wanted.as_str()
+            );
+            let draft =
+                Draft::undetermined("unproven", message).evidence(held.strength, &held.sources).known(reason);
+            under(draft, &policy.optimized_unproven, facts)
+        }
+        Satisfies::No if !policy.allow.iter().any(|allowed| allowed.value == level) => None,
+        Satisfies::Yes | Satisfies::No => {
+            if !levels::grounded(context, held.strength, &held.sources, false) {
+                let message = format!("{} {}", level.flag(), ground_words(policy.evidence.value));
+                let draft =
+                    Draft::undetermined("ground", message).evidence(held.strength, &held.sources).known(reason);
+                return Some(under(draft, &policy.undetermined, facts)?.policy(&policy.evidence.at));
+            }
+            // What was not read is not covered by what was.
+            let unread = if policy.evidence.value == Ground::Declared { 0 } else { text.declared };
+            let loose = text.unknown.saturating_add(unread);
+            if loose == 0 {
+                return None;
+            }
+            let message = format!(
+                "nothing tells the level of {} bytes of text, {} of it",
+                grouped(loose),
+                percent(loose, text.bytes)
+            );
+            let draft = Draft::undetermined("text", message).known(reason).ranges(unknown_ranges(facts), Vec::new());
+            let few = text.bytes > 0 && loose < text.bytes && too_few(facts, loose);
+            let draft = under(draft, if few { &policy.too_small } else { &policy.undetermined }, facts)?;
+            Some(if remnant(text, loose) { draft.at_most(Severity::Note) } else { draft })
+        }
+    }
+}
+
+/// Statically linked library units of unknown level, where the policy has something to say about them.
+fn about_libraries<'a>(context: &Context<'a>) -> Option<Draft<'a>> {
+    let setting = context.policy.optimization.libraries.as_ref()?.undetermined.as_ref()?;
+    let all = levels::library_units(context);
+    let total = all.len() as u64;
+    let units: Vec<UnitHit<'a>> =
+        all.into_iter().filter(|unit| unit.level == Level::Unknown).map(UnitHit::from).collect();
+    if units.is_empty() {
+        return None;
+    }
+    let known = reasons(&units);
+    let draft = Draft::about_units(Kindness::Undetermined, "libraries", units, move |units| {
+        format!("nothing tells the level of {} of {}", grouped(units.len() as u64), count(total, "library unit"))
+    });
+    under(draft.known(known), setting, context.facts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::{Bound, LevelShare};
+    use crate::finding::FindingStatus;
+    use crate::policy::Policy;
+    use crate::rules::testing::*;
+
+    const ID: &str = "undetermined-optimization";
+
+    fn ground(ground: Ground) -> Policy {
+        let mut wanted = policy();
+        wanted.optimization.evidence = at(ground, 8);
+        wanted
+    }
+
+    #[test]
+    fn recorded_units_pass_on_every_ground() {
+        for each in [Ground::Recorded, Ground::Corroborated, Ground::Declared] {
+            assert_passed(&nginx(3, Level::O2), &ground(each), ID);
+        }
+    }
+
+    #[test]
+    fn units_of_unknown_level_are_one_error_with_reasons() {
+        let facts = with_units(vec![
+            unit("src/a.c", Level::O2),
+            silent_unit("src/b.c"),
+            silent_unit("src/c.c"),
+            unit("src/d.c", Level::O2),
+        ]);
+        let found = only(&facts, &policy(), ID);
+        assert_eq!(found.message, "nothing tells the level of 2 of 4 units, 50.0 % of the text");
+        assert_eq!((found.severity, found.status), (Severity::Error, FindingStatus::Undetermined));
+        assert_eq!(found.known, ["src/b.c and 1 more: clang recorded no options"]);
+        assert_eq!(found.policy.unwrap().line, 9);
+        let mut easy = policy();
+        easy.optimization.undetermined = at(Setting::Ignore, 9);
+        assert_passed(&facts, &easy, ID);
+        easy = policy();
+        easy.optimization.exempt = vec![glob("src/[bc].c", 12)];
+        assert_passed(&facts, &easy, ID);
+    }
+
+    #[test]
+    fn text_that_no_unit_describes_is_reported_with_its_share() {
+        let mut facts = nginx(20, Level::O2);
+        facts.optimization.text.bytes += 20_000;
+        facts.optimization.text.unknown = 20_000;
+        let found = only(&facts, &policy(), ID);
+        assert_eq!(found.message, "nothing tells the level of 20,000 bytes of text, 50.0 % of it");
+        assert_eq!(found.severity, Severity::Error);
+
+        let mut facts = nginx(200, Level::O2);
+        facts.optimization.text.bytes += 600;
+        facts.optimization.text.unknown = 600;
+        assert_eq!(only(&facts, &policy(), ID).severity, Severity::Note, "a remnant");
+    }
+
+    #[test]
+    fn small_code_without_words_has_a_severity_of_its_own() {
+        let mut facts = stripped(Level::Unknown);
+        facts.optimization.strength = Strength::None;
+        facts.optimization.text = TextAccount { bytes: 500, unknown: 500, ..TextAccount::default() };
+        facts.functions.count = 4;
+        facts.functions.judged = 2;
+        let found = only(&facts, &policy(), ID);
+        assert_eq!((found.severity, found.policy.unwrap().line), (Severity::Warning, 11));
+
+        facts.functions.count = 5000;
+        facts.functions.judged = 0;
+        facts.optimization.text = TextAccount { bytes: 500_000, unknown: 500_000, ..TextAccount::default() };
+        assert_eq!(only(&facts, &policy(), ID).severity, Severity::Error, "not read is not small");
+    }
+
+    #[test]
+    fn optimized_is_not_proven_above_o1_unless_a_declaration_agrees() {
+        let facts = stripped(Level::Optimized);
+        let found = only(&facts, &policy(), ID);
+        assert_eq!(found.message, "the code is optimized, but -O2 is not proven (policy: at least O2)");
+        assert_eq!((found.severity, found.policy.unwrap().line), (Severity::Warning, 10));
+        let mut low = policy();
+        low.optimization.minimum = Some(at(Level::O1, 6));
+        assert_passed(&facts, &low, ID);
+
+        let mut agreed = facts.clone();
+        agreed.optimization.claims =
+            vec![claim("O2", Strength::Declared, Source::ConfigureArguments, "--with-cc-opt=-O2")];
+        assert_passed(&agreed, &policy(), ID);
+        assert_eq!(only(&agreed, &ground(Ground::Recorded), ID).severity, Severity::Warning);
+
+        let mut bound = stripped(Level::O2);
+        bound.optimization.bound = Bound::AtLeast;
+        assert_passed(&bound, &policy(), ID);
+        let mut high = policy();
+        high.optimization.minimum = Some(at(Level::O3, 6));
+        assert!(only(&bound, &high, ID).message.contains("at least to -O2"));
+    }
+
+    #[test]
+    fn marked_units_and_code_beside_them_are_not_proven() {
+        let mut marked = unit("src/a.c", Level::Optimized);
+        marked.strength = Strength::Structural;
+        let mut facts = with_units(vec![marked, unit("src/b.c", Level::O2)]);
+        facts.optimization.by_level =
+            vec![LevelShare { level: Level::Optimized, units: 1, functions: 0, text_bytes: 1500 }];
+        let found = only(&facts, &policy(), ID);
+        assert_eq!(
+            found.message,
+            "1 of 2 units and 500 bytes beside them are optimized, but -O2 is not proven (policy: at least O2)"
+        );
+    }
+
+    #[test]
+    fn a_declaration_alone_passes_only_where_the_policy_says_so() {
+        let mut facts = stripped(Level::O2);
+        facts.optimization.strength = Strength::Declared;
+        facts.optimization.sources = vec![Source::ConfigureArguments];
+        facts.optimization.text = TextAccount { bytes: 100_000, declared: 100_000, ..TextAccount::default() };
+        facts.functions = Default::default();
+        let found = only(&facts, &policy(), ID);
+        assert!(found.message.starts_with("-O2 is only declared"), "{}", found.message);
+        assert!(found.remedy.unwrap().contains("--debug-file"));
+        assert_passed(&facts, &ground(Ground::Declared), ID);
+
+        facts.optimization.text = TextAccount { bytes: 100_000, inferred: 100_000, ..TextAccount::default() };
+        facts.functions.count = 900;
+        facts.functions.judged = 800;
+        assert_passed(&facts, &policy(), ID);
+        facts.functions.o0_shaped = 500;
+        assert_eq!(of(&facts, &policy(), ID).len(), 1, "the code does not agree");
+    }
+
+    #[test]
+    fn a_skeleton_and_an_ambiguous_line_are_questions() {
+        let mut skeleton = silent_unit("t.c");
+        skeleton.kind = UnitKind::Skeleton;
+        skeleton.note = None;
+        let mut ambiguous = unit("u.c", Level::Unknown);
+        ambiguous.note = Some("-O0 may be part of an option's value".into());
+        let found = only(&with_units(vec![skeleton, ambiguous]), &policy(), ID);
+        assert_eq!(found.units_total, 2);
+        assert!(found.known.iter().any(|line| line == "t.c: its .dwo file was not found"), "{:?}", found.known);
+        assert_eq!(found.units[0].level, Level::Unknown);
+    }
+
+    #[test]
+    fn code_found_unoptimized_is_not_also_a_question() {
+        let mut silent = silent_unit("src/b.c");
+        silent.ranges = vec![0x1000..0x2000];
+        let mut facts = with_units(vec![unit("src/a.c", Level::O2), silent]);
+        facts.functions.runs = vec![crate::facts::FunctionRun {
+            start: 0x1000,
+            end: 0x2000,
+            name: None,
+            unit: None,
+            module: None,
+            level: Level::O0,
+            functions: 30,
+        }];
+        assert_eq!(of(&facts, &policy(), "unoptimized-code").len(), 1);
+        assert!(of(&facts, &policy(), ID).is_empty());
+    }
+
+    #[test]
+    fn libraries_are_asked_about_by_their_own_key() {
+        let mut library = silent_unit("deflate.c");
+        library.kind = UnitKind::Library;
+        let facts = with_units(vec![unit("src/a.c", Level::O2), library]);
+        assert_passed(&facts, &policy(), ID);
+        let mut wanted = policy();
+        wanted.optimization.libraries = Some(crate::policy::LibrariesPolicy {
+            minimum: None,
+            undetermined: Some(at(Setting::Report(Severity::Warning), 13)),
+        });
+        assert_eq!(only(&facts, &wanted, ID).message, "nothing tells the level of 1 of 1 library unit");
+    }
+
+    #[test]
+    fn damage_that_lost_units_leaves_a_question() {
+        let mut facts = nginx(3, Level::O2);
+        facts.status = crate::facts::Status::Partial;
+        facts.optimization.text.bytes += 9000;
+        facts.optimization.text.unknown = 9000;
+        assert_eq!(only(&facts, &policy(), ID).severity, Severity::Error);
+    }
+}

@@ -1,0 +1,475 @@
+//! Code is compiled below the level the policy asks for.
+//!
+//! # What it checks
+//!
+//! Every compilation unit that has code in the file, is compiled from source and is not exempt, against
+//! `optimization.minimum`. The order is O0 < Og < O1 < O2 < O3 < Ofast; Os and Oz count as O1 unless they are named in
+//! `optimization.allow`. Code that no unit describes is judged by its shape, run of functions by run of functions; a
+//! file without any description, as a whole. Units that meet the minimum but not `optimization.recommended` make a
+//! second finding, a warning. Statically linked library code is judged by `optimization.libraries` alone.
+//!
+//! ```text
+//! error[unoptimized-code]: 137 of 137 units are -O0 (policy: at least O2)
+//!   known   recorded: the compiler wrote "-g -O -O2 -O0"; the last -O wins
+//!   fix     drop -O0 from --with-cc-opt; make clean; rebuild
+//! ```
+//!
+//! # Why it matters
+//!
+//! At -O0 every variable lives in memory, nothing is inlined and a call at the end of a function keeps its stack frame. A
+//! server built that way works, passes its tests, and needs a multiple of the processor time. The flag that did it is
+//! often far away: the last -O on the command line wins, `CFLAGS` in the environment replaces a build system's own -O2,
+//! and a command line without any -O is -O0.
+//!
+//! # How to fix
+//!
+//! Make the wanted -O the last one on the compiler's command line and rebuild from clean. For nginx, that is
+//! `--with-cc-opt=-O2`: nginx's own default is a bare -O, which is O1. If the units named are meant to be slow, list them
+//! in `optimization.exempt` or waive them with a reason and a last day.
+//!
+//! # Policy keys
+//!
+//! `optimization.minimum`, `optimization.recommended`, `optimization.allow` (accepted below the minimum; `recommended`
+//! still warns), `optimization.exempt`, `optimization.libraries.minimum`.
+//!
+//! # Evidence
+//!
+//! Recorded: the options in a unit's producer, in `.GCC.command.line`, in annobin notes. Structural: the marks that
+//! clang leaves in debug information only when it optimizes. Declared: configure arguments and build texts. Inferred:
+//! the shape of the machine code, with a count of functions.
+//!
+//! # Limits
+//!
+//! A single function that an attribute or a pragma keeps at -O0 is only suspected, and a warning at most. Shapes tell
+//! -O0 from optimized code; they seldom tell one optimized level from another.
+
+use super::check::{Context, Draft, Kindness, Outcome, UnitHit, count, grouped, listed};
+use super::{Rule, levels, origin};
+use crate::compiler::{Level, Satisfies};
+use crate::evidence::{Source, Strength};
+use crate::facts::{FunctionRun, Unit, UnitKind};
+use crate::finding::{RangeRef, Severity};
+use crate::policy::At;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "unoptimized-code",
+    severity: Severity::Error,
+    keys: &["optimization.minimum", "optimization.recommended", "optimization.libraries.minimum"],
+    source: include_str!("unoptimized_code.rs"),
+    check,
+};
+
+fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
+    let policy = &context.policy.optimization;
+    let libraries = policy.libraries.as_ref().and_then(|table| table.minimum.as_ref());
+    if policy.minimum.is_none() && policy.recommended.is_none() && libraries.is_none() {
+        return Outcome::NotAsked;
+    }
+    if levels::no_code(context.facts) {
+        return Outcome::NotChecked("the file holds no code".to_owned());
+    }
+    Outcome::Checked(drafts(context))
+}
+
+/// Whether the rule finds that the policy is broken: other rules do not report the same fact again.
+pub fn fires(context: &Context<'_>) -> bool {
+    !drafts(context).is_empty()
+}
+
+fn drafts<'a>(context: &Context<'a>) -> Vec<Draft<'a>> {
+    let policy = &context.policy.optimization;
+    let own = levels::judged_units(context);
+    let mut drafts = Vec::new();
+    let mut rest: Vec<&'a Unit> = own.clone();
+
+    if let Some(minimum) = &policy.minimum {
+        let (below, above): (Vec<_>, Vec<_>) =
+            rest.into_iter().partition(|unit| fails(unit.level, minimum) && !allowed(context, unit.level));
+        rest = above;
+        if !below.is_empty() {
+            drafts.push(about_units(context, &below, own.len(), minimum, "minimum", "at least"));
+        }
+        let runs = undescribed_runs(context, minimum.value);
+        if levels::own_units(context.facts).is_empty() {
+            drafts.extend(about_file(context, minimum, &runs));
+        } else if !runs.is_empty() {
+            drafts.push(about_runs(context, minimum, &runs));
+        }
+        drafts.extend(about_suspects(context, minimum));
+    }
+    if let Some(recommended) = &policy.recommended {
+        let below: Vec<&Unit> = rest.into_iter().filter(|unit| fails(unit.level, recommended)).collect();
+        if !below.is_empty() {
+            let draft = about_units(context, &below, own.len(), recommended, "recommended", "recommended");
+            drafts.push(draft.severity(Severity::Warning).at_most(Severity::Warning));
+        } else if drafts.is_empty() && levels::own_units(context.facts).is_empty() {
+            let draft = about_file(context, recommended, &[]);
+            drafts.extend(draft.map(|draft| draft.severity(Severity::Warning).at_most(Severity::Warning)));
+        }
+    }
+    if let Some(minimum) = policy.libraries.as_ref().and_then(|table| table.minimum.as_ref()) {
+        let all = levels::library_units(context);
+        let below: Vec<&Unit> = all.iter().copied().filter(|unit| fails(unit.level, minimum)).collect();
+        if !below.is_empty() {
+            drafts.push(about_units(context, &below, all.len(), minimum, "libraries", "libraries at least"));
+        }
+    }
+    drafts
+}
+
+fn fails(level: Level, minimum: &At<Level>) -> bool {
+    level.satisfies(minimum.value) == Satisfies::No
+}
+
+fn allowed(context: &Context<'_>, level: Level) -> bool {
+    context.policy.optimization.allow.iter().any(|accepted| accepted.value == level)
+}
+
+/// One finding for all units below a level.
+fn about_units<'a>(
+    context: &Context<'a>,
+    below: &[&'a Unit],
+    judged: usize,
+    minimum: &At<Level>,
+    key: &str,
+    word: &'static str,
+) -> Draft<'a> {
+    let hits: Vec<UnitHit<'a>> = below.iter().copied().map(UnitHit::from).collect();
+    let lowest = hits.iter().map(|hit| hit.level).min().unwrap_or_default();
+    let wanted = minimum.value;
+    let noun = if key == "libraries" { "library unit" } else { "unit" };
+    let remedy = origin::remedy(context, &hits, lowest, wanted);
+    let known = origin::known(context, &hits, lowest);
+    let cost = origin::cost(&hits, lowest);
+    // The level is part of the key: a unit that sinks further is a new finding.
+    let key = format!("{key}:{}", lowest.as_str());
+    let draft = Draft::about_units(Kindness::Violation, key, hits, move |units| {
+        units_message(units, judged, wanted, noun, word)
+    });
+    let draft = draft.remedy(remedy).policy(&minimum.at).known(known);
+    match cost {
+        Some(cost) => draft.cost(cost),
+        None => draft,
+    }
+}
+
+fn units_message(units: &[UnitHit<'_>], judged: usize, wanted: Level, noun: &str, word: &str) -> String {
+    let mut levels: Vec<(Level, u64)> = Vec::new();
+    for hit in units {
+        match levels.iter_mut().find(|(level, _)| *level == hit.level) {
+            Some((_, number)) => *number += 1,
+            None => levels.push((hit.level, 1)),
+        }
+    }
+    levels.sort();
+    let total = grouped(judged as u64);
+    let here = grouped(units.len() as u64);
+    let policy = format!("(policy: {word} {})", wanted.as_str());
+    let verb = if units.len() == 1 { "is" } else { "are" };
+    let plural = if judged == 1 { "" } else { "s" };
+    match levels.as_slice() {
+        [(level, _)] => format!("{here} of {total} {noun}{plural} {verb} {} {policy}", level.flag()),
+        several => {
+            let parts: Vec<String> =
+                several.iter().map(|(level, number)| format!("{} {}", grouped(*number), level.flag())).collect();
+            format!("{here} of {total} {noun}{plural} {verb} below {}: {} {policy}", wanted.flag(), parts.join(", "))
+        }
+    }
+}
+
+/// Runs of unoptimized functions that no unit describes; none where the policy accepts -O0.
+fn undescribed_runs<'a>(context: &Context<'a>, minimum: Level) -> Vec<&'a FunctionRun> {
+    if Level::O0.satisfies(minimum) != Satisfies::No || allowed(context, Level::O0) {
+        return Vec::new();
+    }
+    let facts = context.facts;
+    facts
+        .functions
+        .runs
+        .iter()
+        .filter(|run| run.level == Level::O0)
+        // A unit of unknown level has said nothing about its code: the shape speaks for it.
+        .filter(|run| match levels::unit_of_run(facts, run) {
+            None => true,
+            Some(unit) => {
+                matches!(unit.kind, UnitKind::Source | UnitKind::Skeleton)
+                    && unit.level == Level::Unknown
+                    && !context.unit_matches(&context.policy.optimization.exempt, unit)
+            }
+        })
+        .collect()
+}
+
+fn place_names(runs: &[&FunctionRun]) -> Vec<String> {
+    runs.iter().filter_map(|run| run.module.clone().or_else(|| run.unit.clone()).or_else(|| run.name.clone())).collect()
+}
+
+fn with_runs<'a>(draft: Draft<'a>, runs: &[&FunctionRun]) -> Draft<'a> {
+    let ranges =
+        runs.iter().map(|run| RangeRef { start: run.start, end: run.end, functions: run.functions }).collect();
+    let draft = draft.ranges(ranges, runs.iter().filter_map(|run| run.name.clone()).collect());
+    match runs {
+        [run] => match &run.module {
+            Some(module) => draft.module(module.clone()),
+            None => draft,
+        },
+        _ => draft,
+    }
+}
+
+fn about_runs<'a>(context: &Context<'a>, minimum: &At<Level>, runs: &[&FunctionRun]) -> Draft<'a> {
+    let functions = runs.iter().fold(0_u64, |sum, run| sum.saturating_add(run.functions));
+    let names = place_names(runs);
+    let at = if names.is_empty() { String::new() } else { format!(" ({})", listed(&names, 3)) };
+    let message = format!(
+        "{} in {}{at} that no unit describes {} shaped like -O0 (policy: at least {})",
+        count(functions, "function"),
+        count(runs.len() as u64, "address range"),
+        if functions == 1 { "is" } else { "are" },
+        minimum.value.as_str()
+    );
+    let key = format!("code:{}", names.join(","));
+    let draft = Draft::violation(key, message)
+        .evidence(Strength::Inferred, &[Source::CodeShape])
+        .policy(&minimum.at)
+        .remedy(origin::remedy(context, &[], Level::O0, minimum.value))
+        .known(origin::known(context, &[], Level::O0))
+        .cost("no inlining, no tail calls");
+    with_runs(draft, runs)
+}
+
+/// A file none of whose own code is described by a unit: judged by what is held of the whole.
+fn about_file<'a>(context: &Context<'a>, minimum: &At<Level>, runs: &[&FunctionRun]) -> Option<Draft<'a>> {
+    let optimization = &context.facts.optimization;
+    let level = optimization.level;
+    let fails = levels::meets(level, optimization.bound, minimum.value) == Satisfies::No && !allowed(context, level);
+    if !fails {
+        return if runs.is_empty() { None } else { Some(about_runs(context, minimum, runs)) };
+    }
+    let functions = &context.facts.functions;
+    let by_units: u64 = optimization.by_level.iter().filter(|share| share.level == level).map(|share| share.units).sum();
+    let policy = format!("(policy: at least {})", minimum.value.as_str());
+    let message = if by_units > 0 {
+        format!("{} {} {} {policy}", count(by_units, "unit"), if by_units == 1 { "is" } else { "are" }, level.flag())
+    } else if level == Level::O0 && functions.o0_shaped > 0 && functions.judged >= functions.o0_shaped {
+        format!(
+            "{} of {} judged functions are shaped like -O0 {policy}",
+            grouped(functions.o0_shaped),
+            grouped(functions.judged)
+        )
+    } else {
+        format!("the code is {} as {} {policy}", level.flag(), said(optimization.strength))
+    };
+    let mut draft = Draft::violation(format!("minimum:{}", level.as_str()), message)
+        .evidence(optimization.strength, &optimization.sources)
+        .policy(&minimum.at)
+        .remedy(origin::remedy(context, &[], level, minimum.value))
+        .known(origin::known(context, &[], level));
+    if let Some(cost) = origin::cost(&[], level) {
+        draft = draft.cost(cost);
+    }
+    Some(with_runs(draft, runs))
+}
+
+fn said(strength: Strength) -> &'static str {
+    match strength {
+        Strength::Recorded => "the compiler recorded it",
+        Strength::Structural => "the file's structure shows",
+        Strength::Declared => "the build declares it",
+        Strength::Inferred | Strength::None => "inferred from the code",
+    }
+}
+
+/// Runs of -O0 shape inside units whose recorded level is higher: an attribute or a pragma, or not what it seems.
+fn about_suspects<'a>(context: &Context<'a>, minimum: &At<Level>) -> Option<Draft<'a>> {
+    if Level::O0.satisfies(minimum.value) != Satisfies::No || allowed(context, Level::O0) {
+        return None;
+    }
+    let facts = context.facts;
+    let mut runs = Vec::new();
+    let mut units: Vec<UnitHit<'a>> = Vec::new();
+    for run in facts.functions.runs.iter().filter(|run| run.level == Level::O0) {
+        let Some(unit) = levels::unit_of_run(facts, run) else { continue };
+        let vouched = unit.kind == UnitKind::Source
+            && unit.level != Level::Unknown
+            && (unit.level.satisfies(minimum.value) != Satisfies::No || allowed(context, unit.level));
+        if vouched && !context.unit_matches(&context.policy.optimization.exempt, unit) {
+            runs.push(run);
+            if !units.iter().any(|hit| std::ptr::eq(hit.unit, unit)) {
+                units.push(UnitHit::from(unit));
+            }
+        }
+    }
+    if runs.is_empty() {
+        return None;
+    }
+    let functions = runs.iter().fold(0_u64, |sum, run| sum.saturating_add(run.functions));
+    let names: Vec<String> = runs.iter().filter_map(|run| run.name.clone()).collect();
+    let named = if names.is_empty() { String::new() } else { format!(" ({})", listed(&names, 3)) };
+    let number = units.len() as u64;
+    let draft = Draft::about_units(Kindness::Violation, "function", units, move |_| {
+        format!(
+            "{}{named} in {} of a higher level {} shaped like -O0: an attribute or pragma is suspected",
+            count(functions, "function"),
+            count(number, "unit"),
+            if functions == 1 { "is" } else { "are" }
+        )
+    });
+    let ranges =
+        runs.iter().map(|run| RangeRef { start: run.start, end: run.end, functions: run.functions }).collect();
+    let mut draft = draft
+        .evidence(Strength::Inferred, &[Source::CodeShape])
+        .policy(&minimum.at)
+        .severity(Severity::Warning)
+        .at_most(Severity::Warning)
+        .remedy("look for `optimize(\"O0\")`, `optnone` or `#pragma GCC optimize` at these functions");
+    draft.functions = names;
+    draft.ranges = ranges;
+    Some(draft)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::Bound;
+    use crate::finding::FindingStatus;
+    use crate::rules::testing::*;
+
+    const ID: &str = "unoptimized-code";
+
+    #[test]
+    fn all_units_at_o0_make_one_error() {
+        let found = only(&nginx(137, Level::O0), &policy(), ID);
+        assert_eq!(found.message, "137 of 137 units are -O0 (policy: at least O2)");
+        assert_eq!((found.severity, found.status), (Severity::Error, FindingStatus::Violation));
+        assert_eq!((found.units.len(), found.units_total), (50, 137));
+        assert_eq!(found.policy.unwrap().line, 6);
+        assert_eq!(found.strength, Strength::Recorded);
+        assert!(found.remedy.unwrap().contains("--with-cc-opt"));
+    }
+
+    #[test]
+    fn mixed_levels_are_summed_up_worst_and_biggest_first() {
+        let mut units: Vec<Unit> = (0..120).map(|n| unit(&format!("src/u{n}.c"), Level::O2)).collect();
+        units.push(unit("src/z.c", Level::O1));
+        units.push(unit("src/y.c", Level::O0));
+        let mut big = unit("src/zz.c", Level::O1);
+        big.text_bytes = 5000;
+        units.push(big);
+        let found = only(&with_units(units), &policy(), ID);
+        assert_eq!(found.message, "3 of 123 units are below -O2: 1 -O0, 2 -O1 (policy: at least O2)");
+        let names: Vec<&str> = found.units.iter().map(|unit| unit.name.as_str()).collect();
+        assert_eq!(names, ["src/y.c", "src/zz.c", "src/z.c"]);
+    }
+
+    #[test]
+    fn good_code_passes_and_silence_is_not_asked() {
+        assert_passed(&nginx(3, Level::O2), &policy(), ID);
+        assert_passed(&stripped(Level::O2), &policy(), ID);
+        let mut silent = policy();
+        silent.optimization.minimum = None;
+        assert_silent(&nginx(3, Level::O0), &silent, ID);
+    }
+
+    #[test]
+    fn recommended_is_a_warning_even_for_what_is_allowed() {
+        let mut wanted = policy();
+        wanted.optimization.allow = vec![at(Level::Os, 7)];
+        assert_passed(&nginx(2, Level::Os), &wanted, ID);
+        wanted.optimization.recommended = Some(at(Level::O2, 8));
+        let found = only(&nginx(2, Level::Os), &wanted, ID);
+        assert_eq!(found.severity, Severity::Warning);
+        assert_eq!(found.message, "2 of 2 units are -Os (policy: recommended O2)");
+        wanted.optimization.allow.clear();
+        assert_eq!(only(&nginx(2, Level::Os), &wanted, ID).severity, Severity::Error);
+    }
+
+    #[test]
+    fn exempt_assembler_and_library_units_are_not_judged() {
+        let mut asm = unit("src/a.S", Level::Unknown);
+        asm.kind = UnitKind::Assembly;
+        let mut library = unit("deflate.c", Level::O0);
+        library.kind = UnitKind::Library;
+        let facts = with_units(vec![unit("src/a.c", Level::O2), unit("src/slow.c", Level::O0), asm, library]);
+        let mut wanted = policy();
+        wanted.optimization.exempt = vec![glob("src/slow.c", 12)];
+        assert_passed(&facts, &wanted, ID);
+        wanted.optimization.libraries =
+            Some(crate::policy::LibrariesPolicy { minimum: Some(at(Level::O1, 13)), undetermined: None });
+        assert_eq!(
+            only(&facts, &wanted, ID).message,
+            "1 of 1 library unit is -O0 (policy: libraries at least O1)"
+        );
+    }
+
+    #[test]
+    fn a_stripped_file_is_judged_by_its_code() {
+        let mut facts = stripped(Level::O0);
+        facts.functions.o0_shaped = 890;
+        facts.functions.runs = vec![run(0x1000, 890, None)];
+        let found = only(&facts, &policy(), ID);
+        assert_eq!(found.message, "890 of 900 judged functions are shaped like -O0 (policy: at least O2)");
+        assert_eq!(found.strength, Strength::Inferred);
+        assert_eq!(found.ranges.len(), 1);
+
+        let mut declared = stripped(Level::O0);
+        declared.functions = Default::default();
+        declared.optimization.strength = Strength::Declared;
+        assert_eq!(only(&declared, &policy(), ID).message, "the code is -O0 as the build declares it (policy: at least O2)");
+    }
+
+    #[test]
+    fn a_run_that_no_unit_describes_is_found_beside_good_units() {
+        let mut facts = nginx(3, Level::O2);
+        facts.functions.runs = vec![run(0x9000, 12, Some("ngx_http_memcached_module"))];
+        let found = only(&facts, &policy(), ID);
+        assert_eq!(
+            found.message,
+            "12 functions in 1 address range (ngx_http_memcached_module) that no unit describes are shaped like -O0 (policy: at least O2)"
+        );
+        assert_eq!(found.severity, Severity::Error);
+    }
+
+    #[test]
+    fn a_run_in_a_described_unit_is_not_told_twice_and_a_lone_function_is_a_warning() {
+        let mut bad = unit("src/bad.c", Level::O0);
+        bad.ranges = vec![0x9000..0xa000];
+        let mut facts = with_units(vec![bad, unit("src/good.c", Level::O2)]);
+        facts.functions.runs = vec![run(0x9000, 12, None)];
+        assert_eq!(only(&facts, &policy(), ID).message, "1 of 2 units is -O0 (policy: at least O2)");
+
+        let units = facts.units.as_mut().unwrap();
+        units[0].level = Level::O2;
+        facts.functions.runs[0].functions = 1;
+        let found = only(&facts, &policy(), ID);
+        assert_eq!(found.severity, Severity::Warning);
+        assert_eq!(found.units[0].name, "src/bad.c");
+        let mut strict = policy();
+        strict.optimization.exempt = vec![glob("src/bad.c", 3)];
+        assert_passed(&facts, &strict, ID);
+    }
+
+    #[test]
+    fn a_lower_bound_is_left_to_the_other_rule() {
+        let mut facts = stripped(Level::O2);
+        facts.optimization.bound = Bound::AtLeast;
+        let mut wanted = policy();
+        wanted.optimization.minimum = Some(at(Level::O3, 6));
+        assert_passed(&facts, &wanted, ID);
+        facts.optimization.bound = Bound::Exact;
+        assert_eq!(of(&facts, &wanted, ID).len(), 1);
+    }
+
+    fn run(start: u64, functions: u64, module: Option<&str>) -> FunctionRun {
+        FunctionRun {
+            start,
+            end: start + 0x800,
+            name: None,
+            unit: None,
+            module: module.map(Into::into),
+            level: Level::O0,
+            functions,
+        }
+    }
+}
