@@ -6,8 +6,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 
+mod check;
 mod inspect;
+mod known;
 mod output;
+mod policy;
 
 mod targets;
 
@@ -40,6 +43,15 @@ Exit status: 0 clean, 1 findings, 2 not fully audited (bad usage, unreadable or 
 enum Command {
     /// What a binary is made of, with the evidence; judges nothing
     Inspect(inspect::Arguments),
+    /// Judge binaries by a policy: the gate for CI
+    Check(Box<check::CheckArguments>),
+    /// A rule's documentation; without RULE, the table of rules
+    Explain {
+        /// Rule id, such as unoptimized-code
+        rule: Option<String>,
+    },
+    /// Work on policy files
+    Policy(policy::PolicyArguments),
     /// Shell completions
     Completions {
         /// Shell
@@ -102,6 +114,9 @@ pub fn main() -> ExitCode {
     };
     let status = match cli.command {
         Command::Inspect(arguments) => inspect::run(&arguments),
+        Command::Check(arguments) => check::run(&arguments),
+        Command::Explain { rule } => explain(rule.as_deref()),
+        Command::Policy(arguments) => policy::run(&arguments),
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "flagaudit", &mut text);
@@ -122,6 +137,32 @@ pub fn main() -> ExitCode {
             ExitCode::from(INCOMPLETE)
         }
     }
+}
+
+fn explain(rule: Option<&str>) -> anyhow::Result<u8> {
+    let text = match rule {
+        None => rule_table(),
+        Some(id) => match crate::rules::explain(id) {
+            Some(text) => text,
+            None => {
+                let near = crate::rules::TABLE
+                    .iter()
+                    .map(|rule| rule.id)
+                    .max_by(|a, b| strsim::jaro_winkler(a, id).total_cmp(&strsim::jaro_winkler(b, id)));
+                let hint = near.map(|n| format!(" (did you mean {n}?)")).unwrap_or_default();
+                anyhow::bail!("there is no rule {id:?}{hint}; `flagaudit explain` lists them");
+            }
+        },
+    };
+    print(text.as_bytes())
+}
+
+/// The table of rules: id, default severity, what it is about.
+fn rule_table() -> String {
+    crate::rules::TABLE
+        .iter()
+        .map(|rule| format!("{:<34} {:<8} {}\n", rule.id, rule.severity.as_str(), rule.summary()))
+        .collect()
 }
 
 /// Writes to standard output; a reader that has gone away is no error.

@@ -17,5 +17,5 @@ pub mod nginx;
 pub mod policy;
 pub mod reconcile;
 pub mod report;
-pub mod target;
 pub mod rules;
+pub mod target;

@@ -2,6 +2,7 @@
 
 use crate::facts::{Facts, Status};
 use crate::finding::Finding;
+use crate::rules::Verdict;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -78,18 +79,6 @@ pub struct PolicyRef {
     pub sha256: String,
     /// The day waivers were judged on (UTC).
     pub evaluated_on: String,
-}
-
-/// What a policy says of one target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Verdict {
-    /// Nothing at or above `--fail-on`.
-    Pass,
-    /// At least one such finding.
-    Fail,
-    /// Not fully audited.
-    Error,
 }
 
 /// A target with its verdict.

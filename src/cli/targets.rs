@@ -58,6 +58,11 @@ pub(super) struct Audited {
     pub incomplete: bool,
 }
 
+/// Audits one file with default options.
+pub(super) fn audit_one(path: &Path) -> Facts {
+    audit::audit(&Subject { path: path.to_path_buf(), origin: Origin::File }, &Options::default())
+}
+
 impl TargetArguments {
     /// Audits all targets.
     pub fn audit(&self) -> anyhow::Result<Audited> {

@@ -1,8 +1,9 @@
 //! Text for a terminal: the verdict first, then the findings, then what is in the binary.
 
 use super::escape::terminal;
-use super::{CheckReport, Checked, InspectReport, Summary, Verdict};
+use super::{CheckReport, Checked, InspectReport, Summary};
 use crate::facts::{Facts, Status};
+use crate::rules::Verdict;
 use anstyle::{AnsiColor, Style};
 use std::fmt::Write as _;
 
