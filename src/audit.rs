@@ -1,7 +1,8 @@
 //! One target from bytes to facts: the witnesses are asked in order, and reconciliation decides.
 
 use crate::evidence::{Claim, Held, Source, Strength};
-use crate::evidence::{annobin, dwarf_producer, gcc_command_line, go_buildinfo};
+use crate::evidence::{annobin, comment, dwarf_producer, gcc_command_line, go_buildinfo};
+use crate::evidence::{hardening, imports, instrumentation};
 use crate::facts::{
     DebugInfo, DebugSource, Facts, Functions, Optimization, Problem, Status, Unit, UnitKind,
 };
@@ -126,14 +127,16 @@ fn of_other(input: &Input, options: &Options, facts: &mut Facts) {
 /// Takes over what the nginx witness found; its claim about the level goes to reconciliation.
 fn take_nginx(found: NginxFacts, facts: &mut Facts) -> Option<Claim> {
     facts.product = Some(found.product);
-    facts.instrumentation.debug_build = found.nginx.debug.clone();
+    if found.nginx.debug.value.is_some() {
+        facts.instrumentation.debug_build = found.nginx.debug.clone();
+    }
     facts.nginx = Some(found.nginx);
     facts.conflicts.extend(found.conflicts);
     facts.problems.extend(found.problems);
-    let (declared, rest): (Vec<Claim>, Vec<Claim>) = found
-        .claims
-        .into_iter()
-        .partition(|claim| claim.fact == "optimization.level" && claim.strength == Strength::Declared);
+    // Claims about other facts are in the facts themselves, with their strength and sources.
+    let about_level = found.claims.into_iter().filter(|claim| claim.fact == "optimization.level");
+    let (declared, rest): (Vec<Claim>, Vec<Claim>) =
+        about_level.partition(|claim| claim.strength == Strength::Declared);
     facts.optimization.claims.extend(rest);
     declared.into_iter().next()
 }
@@ -146,6 +149,10 @@ fn of_image(image: &Image, facts: &mut Facts) {
     facts.elf = Some(linkage::elf_facts(image, &linkage, notes.build_id.as_deref()));
     let symbols = Symbols::new();
     let pointers = Pointers::read(image, &linkage);
+    let comment = comment::read(image);
+    facts.problems.extend(comment.problems.iter().cloned());
+    facts.hardening = hardening::read(image, &linkage, &symbols, &notes, &comment);
+    facts.instrumentation = instrumentation::read(image, &linkage, &symbols);
 
     let understood = debug_information(image, facts);
     let mut table = functions::read(image);
@@ -167,6 +174,10 @@ fn of_image(image: &Image, facts: &mut Facts) {
     }
     seen.claims = std::mem::take(&mut facts.optimization.claims);
     recorded_elsewhere(image, &mut seen.claims, facts);
+    seen.claims.extend(imports::claims(&linkage, symbols.dynamic(image, &linkage), &comment));
+    if facts.compilers.is_empty() {
+        facts.compilers = units::compilers_named(comment.compilers());
+    }
     let code = code::read(image, &table, &seen);
     seen.code = code.seen.clone();
     facts.problems.extend(table.problems.iter().filter(|_| !seen.relocatable).cloned());
@@ -253,6 +264,7 @@ fn conclude(seen: Witnessed, facts: &mut Facts) {
     facts.conflicts.extend(outcome.conflicts);
     facts.functions.runs = outcome.runs;
     facts.lto = units::lto(&outcome.units);
+    units::cpu(&outcome.units, &mut facts.cpu);
     facts.flags = Some(units::flag_counts(&outcome.units));
     facts.unit_count = outcome.units.iter().filter(|u| u.kind != UnitKind::LtoPartition).count() as u64;
     facts.units = Some(outcome.units);

@@ -6,7 +6,7 @@ use crate::compiler::producer::{self, Family, Producer};
 use crate::compiler::unit_kind;
 use crate::evidence::dwarf_producer::{DwarfUnit, DwarfUnitKind};
 use crate::evidence::{Held, Source, Strength};
-use crate::facts::{CompilerSeen, FlagCount, Unit, UnitKind};
+use crate::facts::{CompilerSeen, Cpu, FlagCount, Unit, UnitKind};
 use std::collections::{BTreeMap, HashMap};
 
 /// Units understood, and what their compilers are.
@@ -163,4 +163,54 @@ pub fn lto(units: &[Unit]) -> Held<String> {
         "none"
     };
     Held::new(value.to_owned(), Strength::Recorded, Source::DwarfProducer)
+}
+
+/// Compilers that `.comment` names. It says which compilers touched the link, not what they made.
+pub fn compilers_named<'a>(idents: impl Iterator<Item = &'a [u8]>) -> Vec<CompilerSeen> {
+    let mut list: Vec<CompilerSeen> = idents
+        .map(|ident| {
+            let raw = lossy(ident);
+            let (family, version) = match raw.strip_prefix("GCC: ") {
+                Some(rest) => ("gcc".to_owned(), rest.rsplit(' ').next().map(str::to_owned)),
+                None => {
+                    let producer = producer::parse(ident);
+                    (producer.family.as_str().to_owned(), producer.version)
+                }
+            };
+            CompilerSeen { family, version, language: None, units: 0, raw }
+        })
+        .collect();
+    list.sort();
+    list.dedup();
+    list
+}
+
+/// The processor that recorded options ask for: the highest baseline of any unit.
+pub fn cpu(units: &[Unit], cpu: &mut Cpu) {
+    let judged = units.iter().filter(|u| u.kind == UnitKind::Source && u.flags_recorded);
+    let mut flags: Vec<String> = Vec::new();
+    let mut highest: Option<String> = None;
+    let mut last: Option<&[String]> = None;
+    for unit in judged {
+        // Units of one program mostly have the same options.
+        if last == Some(&unit.flags) {
+            continue;
+        }
+        last = Some(&unit.flags);
+        let need = crate::compiler::cpu_need(&unit.flags);
+        for flag in need.flags {
+            if !flags.contains(&flag) {
+                flags.push(flag);
+            }
+        }
+        if let Some(baseline) = need.baseline
+            && highest.as_deref().is_none_or(|known| known < baseline)
+        {
+            highest = Some(baseline.to_owned());
+        }
+    }
+    cpu.flags = flags;
+    if let Some(highest) = highest {
+        cpu.baseline = Held::new(highest, Strength::Recorded, Source::DwarfProducer);
+    }
 }
