@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 pub mod build_string;
 pub mod code_shape;
 pub mod dwarf_producer;
+pub mod dwarf_shape;
 pub mod gcc_command_line;
 pub mod hardening;
 pub mod imports;
