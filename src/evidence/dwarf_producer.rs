@@ -10,9 +10,9 @@ use crate::image::{Image, SectionData};
 use std::ops::Range;
 
 mod abbrev;
-mod family;
-mod notes;
-mod ranges;
+pub(super) mod family;
+pub(super) mod notes;
+pub(super) mod ranges;
 mod text;
 mod walk;
 
@@ -91,7 +91,7 @@ pub fn read(image: &Image, supplementary: Option<&Image>) -> DwarfUnits {
         if family.only_without_others() && !out.units.is_empty() {
             continue;
         }
-        let mut sections = family.open(image, supplementary, &mut notes);
+        let mut sections = family.open(image, supplementary);
         for section in family.info(image) {
             // Only the walk itself is in order, so only this section may be a stream whatever its size.
             let data = match SectionData::open_forward(image, section) {
