@@ -191,16 +191,16 @@ impl Pointers {
             let relocated = self.relocated(image);
             let mut out = Scanned::default();
             let mut left = MAX_SCANNED;
-            for segment in image.loaded_segments().filter(|s| s.flags & elf::PF_X.0 == 0) {
-                if segment.file_size > left {
+            for (address, offset, size) in data(image) {
+                if size > left || out.pairs.len() >= MAX_RELOCATIONS {
                     out.problems.push(Problem::damage(
                         "too-much-data",
                         format!("only the first {MAX_SCANNED} bytes of data are searched for pointers"),
                     ));
                 }
-                let size = segment.file_size.min(left);
+                let size = size.min(left);
                 left -= size;
-                scan(image, self.format, segment, size, &mut out.pairs);
+                scan(image, self.format, (address, offset, size), &mut out.pairs);
             }
             let known = |slot: u64| {
                 relocated.pairs.binary_search_by_key(&slot, |p| p.0).is_ok()
@@ -221,17 +221,45 @@ fn sort_by_slot<T>(list: &mut Vec<(u64, T)>) {
     list.shrink_to_fit();
 }
 
-/// Collects the aligned words of a segment whose value lies in a loaded segment.
-fn scan(image: &Image, format: Format, segment: &Segment, size: u64, pairs: &mut Vec<(u64, u64)>) {
+/// Address, file offset and size of what a fixed-address program keeps its pointers in.
+fn data(image: &Image) -> Vec<(u64, u64, u64)> {
+    let named: Vec<_> = image
+        .sections
+        .iter()
+        .filter(|section| {
+            section.has_data()
+                && section.size > 0
+                && section.flags & elf::SHF_ALLOC.0 != 0
+                && section.flags & elf::SHF_EXECINSTR.0 == 0
+                && section.kind != elf::SHT_NOTE
+        })
+        .map(|section| (section.address, section.offset, section.size))
+        .collect();
+    if !named.is_empty() {
+        return named;
+    }
+    // Without sections: what is not code, or everything where constants share a segment with the code.
+    let is_code = |segment: &&Segment| segment.flags & elf::PF_X.0 != 0;
+    let is_constant = |segment: &Segment| segment.flags & (elf::PF_X.0 | elf::PF_W.0) == 0;
+    let apart = image.loaded_segments().any(is_constant);
+    image
+        .loaded_segments()
+        .filter(|segment| !apart || !is_code(segment))
+        .map(|segment| (segment.address, segment.offset, segment.file_size))
+        .collect()
+}
+
+/// Collects the aligned words of a range whose value lies in a loaded segment.
+fn scan(image: &Image, format: Format, (address, start, size): (u64, u64, u64), pairs: &mut Vec<(u64, u64)>) {
     let word = format.word_size();
     let ranges =
         image.loaded_segments().filter_map(|s| Some(s.address..s.address.checked_add(s.memory_size)?));
     let ranges = merge(ranges.collect());
     let lowest = ranges.first().map_or(0, |r| r.start);
     let highest = ranges.last().map_or(0, |r| r.end);
-    let mut done = segment.address.wrapping_neg() % word;
+    let mut done = address.wrapping_neg() % word;
     while done < size && pairs.len() < MAX_RELOCATIONS {
-        let Some(offset) = segment.offset.checked_add(done) else { return };
+        let Some(offset) = start.checked_add(done) else { return };
         let mut chunk = vec![0; WINDOW.min(size - done) as usize];
         let Ok(got) = image.input.read_at(offset, &mut chunk) else { return };
         chunk.truncate(got - got % word as usize);
@@ -243,7 +271,7 @@ fn scan(image: &Image, format: Format, segment: &Segment, size: u64, pairs: &mut
             if value < lowest || value >= highest || !ranges.iter().any(|r| r.contains(&value)) {
                 continue;
             }
-            if let Some(slot) = segment.address.checked_add(done + index as u64 * word) {
+            if let Some(slot) = address.checked_add(done + index as u64 * word) {
                 pairs.push((slot, value));
             }
         }
@@ -589,6 +617,17 @@ mod tests {
 
     #[test]
     fn section_headers_are_not_needed() {
+        for name in ["ptr-exec", "ptr-pie", "h_nopie"] {
+            let image = open(name);
+            let with = Pointers::read(&image, &linkage::read(&image)).pairs(&image).to_vec();
+            let mut bytes = image.read(0, image.input.len(), "file").unwrap();
+            // e_shoff, e_shnum and e_shstrndx of a 64-bit header.
+            bytes[40..48].fill(0);
+            bytes[60..64].fill(0);
+            let bare = Image::open(crate::image::Input::memory(bytes), &image.limits).unwrap();
+            let without = Pointers::read(&bare, &linkage::read(&bare)).pairs(&bare).to_vec();
+            assert!(!with.is_empty() && with.iter().all(|pair| without.contains(pair)), "{name}");
+        }
         let image = open("v_noshdr");
         let pointers = Pointers::read(&image, &linkage::read(&image));
         assert_eq!(pointers.pairs(&image).len(), 3);
