@@ -4,12 +4,19 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub mod annobin;
 pub mod build_string;
 pub mod code_shape;
+pub mod comment;
 pub mod dwarf_producer;
 pub mod gcc_command_line;
+pub mod go_buildinfo;
 pub mod hardening;
 pub mod imports;
+pub mod instrumentation;
+#[cfg(test)]
+pub(crate) mod testing;
+pub mod texts;
 
 /// How firmly a claim stands. It belongs to the claim, not to the source: the same witness can
 /// report a recorded flag and an inferred level. Ordered from weakest to strongest.

@@ -12,14 +12,19 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 pub mod bytes;
+pub mod functions;
 mod headers;
 pub mod input;
 pub mod linkage;
 pub mod notes;
 pub mod pointers;
+pub mod reader;
+pub mod relocate;
+pub mod sections;
 pub mod symbols;
 
 pub use input::Input;
+pub use reader::{SectionData, SectionReader};
 
 /// Why no image could be made at all.
 #[derive(Debug, thiserror::Error)]
@@ -171,6 +176,8 @@ pub struct Image {
     /// Bounds.
     pub limits: Limits,
     by_name: HashMap<Vec<u8>, Vec<usize>>,
+    /// Relocation sections of an `ET_REL` file by the index of the section they change.
+    relocations: HashMap<u32, Vec<usize>>,
     loaded: Vec<usize>,
 }
 
@@ -185,7 +192,15 @@ impl Image {
         let mut loaded: Vec<usize> =
             (0..segments.len()).filter(|&i| segments[i].kind == elf::PT_LOAD).collect();
         loaded.sort_by_key(|&i| segments[i].address);
-        Ok(Self { input, header, segments, sections, problems, limits: limits.clone(), by_name, loaded })
+        let mut relocations: HashMap<u32, Vec<usize>> = HashMap::new();
+        if header.kind == elf::ET_REL {
+            let tables = |s: &&Section| matches!(s.kind, elf::SHT_REL | elf::SHT_RELA | elf::SHT_CREL);
+            for table in sections.iter().filter(tables) {
+                relocations.entry(table.info).or_default().push(table.index);
+            }
+        }
+        let limits = limits.clone();
+        Ok(Self { input, header, segments, sections, problems, limits, by_name, relocations, loaded })
     }
 
     /// The first section of that name.
@@ -196,6 +211,13 @@ impl Image {
     /// All sections of that name (COMDAT groups of a relocatable file repeat names).
     pub fn sections_named(&self, name: &str) -> impl Iterator<Item = &Section> {
         self.by_name.get(name.as_bytes()).into_iter().flatten().filter_map(|&index| self.sections.get(index))
+    }
+
+    /// The relocation sections that change `section`. Only relocatable files (`ET_REL`) have any: elsewhere
+    /// they were applied by the linker.
+    pub fn relocation_sections(&self, section: &Section) -> impl Iterator<Item = &Section> {
+        let target = u32::try_from(section.index).ok().and_then(|index| self.relocations.get(&index));
+        target.into_iter().flatten().filter_map(|&index| self.sections.get(index))
     }
 
     /// The bytes of a section as they stand in the file (compressed ones stay so).

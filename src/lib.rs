@@ -5,6 +5,8 @@
 //! [`facts::Facts`]; rules judge facts by a policy and make findings; a report is rendered.
 //! A lower layer never imports a higher one.
 
+pub mod audit;
+pub mod cli;
 pub mod compiler;
 pub mod evidence;
 pub mod facts;
@@ -13,4 +15,7 @@ pub mod image;
 pub mod limits;
 pub mod nginx;
 pub mod policy;
+pub mod reconcile;
+pub mod report;
 pub mod rules;
+pub mod target;

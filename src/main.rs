@@ -1,2 +1,7 @@
-//! `flagaudit`: the command line.
-fn main() {}
+//! `flagaudit`: the command line over the library.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    flagaudit::cli::main()
+}

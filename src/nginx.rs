@@ -8,15 +8,30 @@ use crate::compiler::Level;
 use crate::evidence::{Claim, Held, Place, Scope, Source, Strength};
 use crate::facts::{self, Conflict, Linkage, Module, ModuleOrigin, Problem, Product};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use version::{Family, Version};
 
+mod binary;
 pub mod catalogue;
 pub mod configure;
 pub mod declared;
+mod directives;
+mod identify;
+pub mod loadable;
+mod markers;
+mod memory;
+mod merging;
+pub mod modules;
+mod scan;
+pub mod signature;
+#[cfg(test)]
+mod synthetic;
 pub mod text;
 pub mod version;
 
+pub use binary::{read, read_module};
 pub use declared::Declared;
+pub use loadable::{ModuleFile, Server, loadable};
 pub use text::looks_like_version_text;
 
 /// Everything read from one program of the family.
@@ -38,6 +53,11 @@ pub struct NginxFacts {
     pub bundled_libraries: Vec<(&'static str, Declared)>,
     /// Modules whose unit was compiled without merging equal string constants (gcc at `-O0`), by symbol.
     pub unmerged_modules: Vec<String>,
+    /// Features shown by texts, imports and modules, by the names of their facts: `nginx.debug`, `nginx.threads`,
+    /// `nginx.file_aio`, `nginx.pcre_jit`, `nginx.ktls`, `nginx.reuseport`, `nginx.no_pool`. What nothing tells is not there.
+    pub features: BTreeMap<String, Held<bool>>,
+    /// What a dynamic module would be held against; `None` where the module structures could not be read.
+    pub server: Option<Server>,
 }
 
 /// Reads the text that `nginx -V` prints. `None` if it is not such a text.
@@ -130,6 +150,8 @@ fn from_words(said: &text::VersionText, mut problems: Vec<Problem>, at: Option<&
         declared,
         bundled_libraries,
         unmerged_modules: Vec::new(),
+        features: BTreeMap::new(),
+        server: None,
     }
 }
 

@@ -8,6 +8,8 @@ use crate::facts::{Facts, Status};
 use crate::finding::{Finding, PolicyPlace, Severity};
 use crate::policy::{Policy, Setting};
 use jiff::civil::Date;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 pub mod check;
 mod flags_common;
@@ -93,7 +95,8 @@ pub struct Judgement {
 }
 
 /// Whether a target may ship.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// Audited, nothing at or above the threshold.
     Pass,

@@ -1,5 +1,7 @@
 //! Policies through the library's public interface: golden error messages, built-ins, extension, targets.
 
+#![allow(clippy::unwrap_used)] // helpers of tests are not themselves marked as tests
+
 use flagaudit::compiler::Level;
 use flagaudit::finding::Severity;
 use flagaudit::policy::{EntryKind, Ground, Known, Setting, TargetKey, load, schema, show};
@@ -77,8 +79,14 @@ fn never_recorded(flag: &str) -> Option<String> {
         .then(|| "compilers do not record warning options and definitions".to_owned())
 }
 
+fn options() -> Vec<String> {
+    ["--with-threads", "--with-debug", "--with-file-aio", "--with-stream", "--with-cc-opt"]
+        .map(str::to_owned)
+        .to_vec()
+}
+
 fn known() -> Known<'static> {
-    Known { rules: RULES, modules: &modules, never_recorded: &never_recorded }
+    Known { rules: RULES, modules: &modules, options: &options, never_recorded: &never_recorded }
 }
 
 fn files_of(directory: &str) -> Vec<PathBuf> {
@@ -109,12 +117,9 @@ fn golden(expected: &Path, actual: &str) -> Result<(), String> {
 fn every_error_teaches() {
     let mut wrong = Vec::new();
     for path in files_of("testdata/policy/errors") {
-        let diagnostics = match load::load_path(&path, &known()) {
-            Ok(_) => {
-                wrong.push(format!("{} was accepted", path.display()));
-                continue;
-            }
-            Err(diagnostics) => diagnostics,
+        let Err(diagnostics) = load::load_path(&path, &known()) else {
+            wrong.push(format!("{} was accepted", path.display()));
+            continue;
         };
         assert!(diagnostics.has_errors(), "{}", path.display());
         let expected = path.with_extension(format!("{}.txt", path.extension().unwrap().to_string_lossy()));
@@ -395,4 +400,44 @@ fn damaged_policies_never_panic() {
             }
         }
     }
+}
+
+/// Every key of the schema, by its last word.
+fn keys(schema: &serde_json::Value, found: &mut Vec<String>) {
+    if let Some(properties) = schema.get("properties").and_then(|properties| properties.as_object()) {
+        for (key, inner) in properties {
+            found.push(key.clone());
+            keys(inner, found);
+        }
+    }
+    schema.get("items").into_iter().for_each(|inner| keys(inner, found));
+}
+
+#[test]
+fn the_guide_holds_every_key_and_the_builtins_as_they_are() {
+    let guide = std::fs::read_to_string("docs/policy.md").unwrap();
+    for (name, text) in load::BUILTINS.iter().chain([&("defaults", load::builtin("defaults").unwrap())]) {
+        assert!(guide.contains(text), "docs/policy.md does not show {name} as it is");
+    }
+    let mut found = Vec::new();
+    keys(&schema::schema(&[]), &mut found);
+    assert!(found.len() > 50, "{found:?}");
+    for key in found {
+        let ways = [
+            format!("`{key}`"),
+            format!("`{key}."),
+            format!(".{key}`"),
+            format!("[{key}]`"),
+            format!("[{key}]]`"),
+        ];
+        assert!(ways.iter().any(|way| guide.contains(way)) || key == "match", "docs/policy.md lacks `{key}`");
+    }
+    // Examples in the guide are policies that load.
+    let mut blocks = 0;
+    for block in guide.split("```toml\n").skip(1) {
+        let text = block.split("```").next().unwrap();
+        accepted(load::load_str("docs/policy.md", text, None, &known()));
+        blocks += 1;
+    }
+    assert!(blocks >= 14, "{blocks}");
 }

@@ -11,6 +11,7 @@ use std::fmt;
 mod gnu;
 mod llvm;
 mod other;
+pub(crate) use other::go_level;
 
 /// Whose compiler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -151,9 +152,12 @@ pub fn parse(producer: &[u8]) -> Producer {
     })
 }
 
-/// Understands one line of `.GCC.command.line` or another text that has a producer's form. It is the same text.
-pub fn parse_command_line(line: &[u8]) -> Producer {
-    parse(line)
+/// Understands one line of `.GCC.command.line` that stands for a whole unit: GCC's is the text of the producer, clang's is
+/// its escaped command alone. `None` for anything else, such as the single options of GCC before 11.
+pub fn parse_command_line(line: &[u8]) -> Option<Producer> {
+    let text = String::from_utf8_lossy(line);
+    let text = text.trim_end_matches('\0').trim();
+    gnu::parse(text).or_else(|| llvm::parse(text)).or_else(|| llvm::parse_command(text))
 }
 
 fn major(version: Option<&str>) -> Option<u64> {

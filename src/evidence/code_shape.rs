@@ -1,1 +1,522 @@
-//! x
+//! Machine code: is it optimized?
+//!
+//! For every function a state is read from its code ([`features`]); all of them together cast votes on
+//! the whole ([`votes`]), and their order of addresses shows runs of one state: an unoptimized
+//! object file, or archive, in an optimized program ([`segments`]). A verdict always comes with its
+//! counts, and where they do not carry one it is [`Verdict::Unknown`] with the reason.
+//!
+//! Absence of tail calls proves nothing (gcc makes them from `-O2` on); one tail call proves optimization.
+
+use crate::evidence::{Claim, Scope, Source, Strength};
+use crate::facts::{Problem, TailCalls};
+use crate::image::Image;
+use crate::image::functions::Function;
+use object::elf;
+use std::collections::HashMap;
+use std::ops::Range;
+
+pub mod features;
+pub mod votes;
+
+mod aarch64;
+mod discover;
+mod levels;
+mod segments;
+mod text;
+mod verdict;
+mod x86_64;
+
+pub use features::State;
+use features::{Arguments, Features, Scratch};
+pub use levels::Finer;
+pub use votes::{Totals, Vote};
+
+/// Which functions are read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Selection {
+    /// All of them.
+    All,
+    /// Those that begin in one of these ranges of addresses.
+    Ranges(Vec<Range<u64>>),
+    /// A fixed sample of that many, evenly spread over the order of addresses.
+    Sample(usize),
+}
+
+/// Size of the sample by which recorded levels are cross-checked.
+pub const SAMPLE: usize = 64;
+
+/// Fewest judged functions for a verdict on the whole.
+pub const MIN_FUNCTIONS: u64 = 15;
+
+/// What the code says about the whole selection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// Unoptimized.
+    O0,
+    /// Unoptimized and optimized functions, in runs of their own.
+    Mixed,
+    /// Optimized.
+    Optimized,
+    /// Cannot be told, and why.
+    Unknown(Unknown),
+}
+
+/// Why there is no verdict.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unknown {
+    /// Nobody taught this program to read the machine's code.
+    #[error("machine code of {0} is not read")]
+    Machine(String),
+    /// Addresses mean nothing before relocation.
+    #[error("machine code of a relocatable file is not read")]
+    Relocatable,
+    /// There are no functions to be found.
+    #[error("no functions were found: there is neither an unwind table nor a symbol table")]
+    NoFunctions,
+    /// Too little to judge.
+    #[error("too small: {0} functions can be judged, fewer than {MIN_FUNCTIONS}")]
+    TooSmall(u64),
+    /// Functions have no shape.
+    #[error("{decided} of {judged} functions have a shape that tells, too few for a verdict")]
+    Undecided {
+        /// Functions with a state.
+        decided: u64,
+        /// Functions judged.
+        judged: u64,
+    },
+    /// The votes speak for -O0, the functions do not.
+    #[error(
+        "the signals disagree: {votes} votes for -O0, but only {o0} of {decided} functions are shaped like it"
+    )]
+    Disagree {
+        /// Votes for -O0.
+        votes: usize,
+        /// Functions of that shape.
+        o0: u64,
+        /// Functions with a state.
+        decided: u64,
+    },
+    /// Code of a language whose compiler keeps arguments in memory at every level.
+    #[error("{0} code has another shape at every level")]
+    Language(&'static str),
+}
+
+/// One function and its state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judged {
+    /// First address.
+    pub start: u64,
+    /// Address past the end.
+    pub end: u64,
+    /// What its code looks like.
+    pub state: State,
+    /// Ends in a jump to another function.
+    pub tail_call: bool,
+}
+
+/// A run of functions of one state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// First address.
+    pub start: u64,
+    /// Address past the end.
+    pub end: u64,
+    /// [`State::O0`] or [`State::Optimized`].
+    pub state: State,
+    /// Functions of that state in it.
+    pub functions: u64,
+    /// Functions of either state in it.
+    pub decided: u64,
+}
+
+/// How many functions are of which state.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Functions in the selection, split-off parts left out.
+    pub functions: u64,
+    /// Unoptimized.
+    pub o0: u64,
+    /// Optimized.
+    pub optimized: u64,
+    /// Judged, without information.
+    pub neutral: u64,
+    /// Not judged: too short, damaged, or left out.
+    pub not_judged: u64,
+}
+
+impl Counts {
+    /// Functions whose code was judged.
+    pub fn judged(&self) -> u64 {
+        self.o0 + self.optimized + self.neutral
+    }
+
+    /// Functions with a state.
+    pub fn decided(&self) -> u64 {
+        self.o0 + self.optimized
+    }
+}
+
+/// What the machine code says.
+#[derive(Debug, Clone)]
+pub struct CodeShape {
+    /// About the whole selection.
+    pub verdict: Verdict,
+    /// One sentence with its count.
+    pub sentence: String,
+    /// Every function of the selection, in order of address.
+    pub functions: Vec<Judged>,
+    /// How many are of which state.
+    pub counts: Counts,
+    /// Runs of one state, in order of address. Empty for a sample.
+    pub runs: Vec<Run>,
+    /// -O0-shaped functions outside all runs: single ones, such as those of an `optimize` attribute.
+    pub strays: Vec<Range<u64>>,
+    /// The votes.
+    pub votes: Vec<Vote>,
+    /// The sums behind them.
+    pub totals: Totals,
+    /// Bytes of text read.
+    pub bytes_read: u64,
+    /// Bytes of functions in the selection that a limit or the sampling left out: they stay unknown.
+    pub bytes_left_out: u64,
+    /// Functions found in the code itself, because nothing tells of them: their bounds are a guess.
+    pub discovered: u64,
+    /// Jumps out of functions are returns here (return thunks), so that tail calls cannot be counted.
+    pub return_thunks: bool,
+    /// The machine's finer levels may be asked for.
+    has_levels: bool,
+    /// What could not be read.
+    pub problems: Vec<Problem>,
+}
+
+impl CodeShape {
+    fn unknown(why: Unknown) -> Self {
+        Self {
+            sentence: why.to_string(),
+            verdict: Verdict::Unknown(why),
+            functions: Vec::new(),
+            counts: Counts::default(),
+            runs: Vec::new(),
+            strays: Vec::new(),
+            votes: Vec::new(),
+            totals: Totals::default(),
+            bytes_read: 0,
+            bytes_left_out: 0,
+            discovered: 0,
+            return_thunks: false,
+            has_levels: false,
+            problems: Vec::new(),
+        }
+    }
+
+    /// Which optimized level, where the compiler (`gcc`, `clang`) is known and its levels are separable.
+    pub fn finer(&self, family: &str) -> Option<Finer> {
+        (self.has_levels && self.verdict == Verdict::Optimized)
+            .then(|| levels::finer(&self.totals, family))?
+    }
+
+    /// Tail calls among the functions that begin at these addresses (sorted or not), or among all judged ones.
+    /// `None` where no such function was judged, or where returns are jumps and so nothing can be counted.
+    pub fn tail_calls(&self, starts: Option<&[u64]>) -> Option<TailCalls> {
+        if self.return_thunks {
+            return None;
+        }
+        let (mut functions, mut tail_calls) = (0u64, 0u64);
+        let mut count = |judged: &Judged| {
+            if judged.state != State::NotJudged || judged.tail_call {
+                functions += 1;
+                tail_calls += u64::from(judged.tail_call);
+            }
+        };
+        match starts {
+            None => self.functions.iter().for_each(&mut count),
+            Some(starts) => starts
+                .iter()
+                .filter_map(|start| self.functions.binary_search_by_key(start, |j| j.start).ok())
+                .filter_map(|found| self.functions.get(found))
+                .for_each(&mut count),
+        }
+        let scope = if starts.is_some() { "filter-chain" } else { "all" };
+        (functions > 0).then(|| TailCalls {
+            functions,
+            tail_calls,
+            ratio: tail_calls as f64 / functions as f64,
+            scope: scope.to_owned(),
+        })
+    }
+}
+
+/// What differs between machines.
+#[derive(Clone, Copy)]
+struct Machine {
+    code: Code,
+    arguments: Arguments,
+    high: &'static str,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Code {
+    X86 { bits: u32 },
+    A64,
+}
+
+fn machine(image: &Image) -> Result<Machine, Unknown> {
+    let high = "functions save r12–r15";
+    match image.header.machine {
+        // The x32 ABI has 32-bit files with 64-bit code.
+        elf::EM_X86_64 => {
+            Ok(Machine { code: Code::X86 { bits: 64 }, arguments: Arguments::InRegisters, high })
+        }
+        elf::EM_386 => Ok(Machine {
+            code: Code::X86 { bits: 32 },
+            arguments: Arguments::OnStack,
+            high: "functions save esi or edi",
+        }),
+        elf::EM_AARCH64 => {
+            Ok(Machine {
+                code: Code::A64, arguments: Arguments::InRegisters, high: "functions save x20–x28"
+            })
+        }
+        other => Err(Unknown::Machine(format!("machine {}", other.0))),
+    }
+}
+
+/// Judges functions by their code. `functions` is the whole table, in order of address: targets of jumps
+/// are looked up in it, also where the selection is smaller.
+pub fn judge(image: &Image, functions: &[Function], selection: &Selection) -> CodeShape {
+    if image.is_relocatable() {
+        return CodeShape::unknown(Unknown::Relocatable);
+    }
+    let machine = match machine(image) {
+        Ok(machine) => machine,
+        Err(why) => return CodeShape::unknown(why),
+    };
+    let gaps = discover::uncovered(image, functions);
+    if gaps.is_empty() {
+        return judge_known(image, machine, functions, selection);
+    }
+    if image.section(".gopclntab").is_some() && functions.len() < MIN_FUNCTIONS as usize {
+        return CodeShape::unknown(Unknown::Language("Go"));
+    }
+    let (mut found, swept) = discover::functions(image, machine.code, &gaps);
+    let discovered = found.len() as u64;
+    found.extend_from_slice(functions);
+    found.sort_by_key(|f| f.start);
+    let mut shape = judge_known(image, machine, &found, selection);
+    shape.discovered = discovered;
+    shape.bytes_read = shape.bytes_read.saturating_add(swept);
+    shape
+}
+
+fn judge_known(image: &Image, machine: Machine, functions: &[Function], selection: &Selection) -> CodeShape {
+    let selected = select(functions, selection);
+    if selected.is_empty() {
+        return CodeShape::unknown(Unknown::NoFunctions);
+    }
+    let (chosen, bytes_left_out) = thin(functions, &selected, selection, image.limits.code_bytes);
+    let mut measured: Vec<(usize, Features)> = Vec::with_capacity(chosen.len());
+    let mut scratch = Scratch::default();
+    let (bytes_read, missing) = text::windows(image, functions, &chosen, |window| {
+        measure(machine, functions, &window, &mut scratch, &mut measured);
+    });
+    let mut shape = CodeShape::unknown(Unknown::NoFunctions);
+    shape.bytes_read = bytes_read;
+    shape.bytes_left_out = bytes_left_out;
+    shape.has_levels = machine.code == Code::X86 { bits: 64 };
+    if missing > 0 {
+        shape.problems.push(Problem::damage(
+            "unreadable-text",
+            format!("the code of {missing} functions lies outside the file: they are not judged"),
+        ));
+    }
+    if bytes_left_out > 0 && !matches!(selection, Selection::Sample(_)) {
+        shape.problems.push(Problem::notice(
+            "code-limit",
+            format!(
+                "{bytes_left_out} bytes of code were left out by the limit of {} bytes",
+                image.limits.code_bytes
+            ),
+        ));
+    }
+    states(machine, functions, &selected, &measured, &mut shape);
+    shape.votes = shape.totals.votes(machine.arguments, machine.high);
+    verdict::settle(&mut shape, !matches!(selection, Selection::Sample(_)));
+    shape
+}
+
+/// Indices of the functions that are to be judged: split-off parts have no entry and so no shape.
+fn select(functions: &[Function], selection: &Selection) -> Vec<usize> {
+    let whole = functions.iter().enumerate().filter(|(_, f)| !f.cold);
+    match selection {
+        Selection::All | Selection::Sample(_) => whole.map(|(index, _)| index).collect(),
+        Selection::Ranges(ranges) => {
+            let ranges = crate::image::merge(ranges.clone());
+            whole
+                .filter(|(_, f)| {
+                    let after = ranges.partition_point(|r| r.start <= f.start);
+                    after.checked_sub(1).and_then(|i| ranges.get(i)).is_some_and(|r| f.start < r.end)
+                })
+                .map(|(index, _)| index)
+                .collect()
+        }
+    }
+}
+
+/// Thins out the selection: to the sample, or evenly to the limit. Returns what is left, and the bytes that are not.
+fn thin(functions: &[Function], selected: &[usize], selection: &Selection, limit: u64) -> (Vec<usize>, u64) {
+    let size = |index: &usize| functions.get(*index).map_or(0, Function::size);
+    let all: u64 = selected.iter().map(size).fold(0, u64::saturating_add);
+    let chosen: Vec<usize> = if let Selection::Sample(wanted) = selection {
+        // Functions of less than 32 bytes rarely have eight instructions.
+        let long: Vec<usize> = selected.iter().copied().filter(|index| size(index) >= 32).collect();
+        spread(&long, *wanted)
+    } else {
+        let heads: u64 =
+            selected.iter().filter_map(|&i| functions.get(i)).map(text::head).fold(0, u64::saturating_add);
+        if heads <= limit {
+            return (selected.to_vec(), 0);
+        }
+        let wanted = u128::from(limit) * selected.len() as u128 / u128::from(heads);
+        spread(selected, wanted as usize)
+    };
+    let kept: u64 = chosen.iter().map(size).fold(0, u64::saturating_add);
+    (chosen, all.saturating_sub(kept))
+}
+
+/// `wanted` of the indices, evenly spread, the same ones every time.
+fn spread(indices: &[usize], wanted: usize) -> Vec<usize> {
+    if wanted >= indices.len() {
+        return indices.to_vec();
+    }
+    (0..wanted)
+        .filter_map(|i| {
+            indices.get(((2 * i + 1) as u128 * indices.len() as u128 / (2 * wanted) as u128) as usize)
+        })
+        .copied()
+        .collect()
+}
+
+/// Counts over the functions of one window.
+fn measure(
+    machine: Machine,
+    functions: &[Function],
+    window: &text::Window<'_>,
+    scratch: &mut Scratch,
+    out: &mut Vec<(usize, Features)>,
+) {
+    let mut decoder = match machine.code {
+        Code::X86 { bits } => {
+            use iced_x86::{Decoder, DecoderOptions};
+            Decoder::try_with_ip(bits, window.bytes, window.base, DecoderOptions::NONE).ok()
+        }
+        Code::A64 => None,
+    };
+    for &index in window.members {
+        let Some(function) = functions.get(index) else { continue };
+        let offset = function.start.wrapping_sub(window.base) as usize;
+        let size = text::head(function) as usize;
+        let mut features = if let Some(decoder) = &mut decoder {
+            x86_64::read(decoder, window.base, offset, size, function.frame_pointer, scratch)
+        } else {
+            let code =
+                offset.checked_add(size).and_then(|end| window.bytes.get(offset..end)).unwrap_or_default();
+            aarch64::read(code, function.start, function.size(), function.frame_pointer, scratch)
+        };
+        features.saves_high |= function.saves_high;
+        features.saves_low |= function.saves_low;
+        out.push((index, features));
+    }
+}
+
+/// Turns counts into states, after finding out which jumps are tail calls.
+fn states(
+    machine: Machine,
+    functions: &[Function],
+    selected: &[usize],
+    measured: &[(usize, Features)],
+    shape: &mut CodeShape,
+) {
+    let common = common_target(measured);
+    shape.return_thunks = common.is_some();
+    let thunks: Vec<u64> = measured
+        .iter()
+        .filter(|(_, f)| f.thunk)
+        .filter_map(|(index, _)| functions.get(*index))
+        .map(|f| f.start)
+        .collect();
+    let is_tail = |target: u64| {
+        target != 0
+            && Some(target) != common
+            && thunks.binary_search(&target).is_err()
+            && functions
+                .binary_search_by_key(&target, |f| f.start)
+                .is_ok_and(|i| functions.get(i).is_some_and(|f| !f.cold))
+    };
+    let mut measured = measured.iter().peekable();
+    for &index in selected {
+        let Some(function) = functions.get(index) else { continue };
+        shape.counts.functions += 1;
+        let mut judged =
+            Judged { start: function.start, end: function.end, state: State::NotJudged, tail_call: false };
+        if let Some((_, f)) = measured.next_if(|(i, _)| *i == index) {
+            judged.tail_call = !f.thunk && (f.jumps_through_memory || f.jumps_out.into_iter().any(is_tail));
+            judged.state = features::state(f, judged.tail_call, machine.arguments);
+            if judged.state != State::NotJudged {
+                shape.totals.add(f, judged.tail_call);
+            }
+        }
+        match judged.state {
+            State::O0 => shape.counts.o0 += 1,
+            State::Optimized => shape.counts.optimized += 1,
+            State::Neutral => shape.counts.neutral += 1,
+            State::NotJudged => shape.counts.not_judged += 1,
+        }
+        shape.functions.push(judged);
+    }
+}
+
+/// A target that more than 30 % of the functions jump to is no function but a way to return (`__x86_return_thunk`).
+fn common_target(measured: &[(usize, Features)]) -> Option<u64> {
+    if measured.len() < 30 {
+        return None;
+    }
+    let mut seen: HashMap<u64, u64> = HashMap::new();
+    for target in measured.iter().flat_map(|(_, f)| f.jumps_out).filter(|&target| target != 0) {
+        *seen.entry(target).or_default() += 1;
+    }
+    let (target, count) = seen.into_iter().max_by_key(|&(target, count)| (count, target))?;
+    (count * 10 > measured.len() as u64 * 3).then_some(target)
+}
+
+/// The claims of this witness: the level of the whole, and of each run where they differ.
+pub fn claims(shape: &CodeShape) -> Vec<Claim> {
+    let claim = |level: &str, scope, quote: String| Claim {
+        fact: "optimization.level".to_owned(),
+        value: serde_json::Value::from(level),
+        strength: Strength::Inferred,
+        source: Source::CodeShape,
+        scope,
+        at: None,
+        quote: Some(quote),
+    };
+    match shape.verdict {
+        Verdict::O0 => vec![claim("O0", Scope::File, shape.sentence.clone())],
+        Verdict::Optimized => vec![claim("optimized", Scope::File, shape.sentence.clone())],
+        Verdict::Mixed => shape
+            .runs
+            .iter()
+            .map(|run| {
+                let level = if run.state == State::O0 { "O0" } else { "optimized" };
+                let quote = format!(
+                    "{} of {} functions from {:#x} to {:#x}",
+                    run.functions, run.decided, run.start, run.end
+                );
+                claim(level, Scope::Ranges, quote)
+            })
+            .collect(),
+        Verdict::Unknown(_) => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

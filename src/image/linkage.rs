@@ -164,7 +164,8 @@ fn relro(image: &Image, linkage: &Linkage) -> Option<Relro> {
     // A static program binds nothing lazily, but its table of indirect functions may still lie outside.
     let covered = match image.section(".got.plt") {
         Some(table) => {
-            table.address >= protected.address && table.address - protected.address < protected.memory_size
+            let end = protected.address.saturating_add(protected.memory_size);
+            table.address >= protected.address && table.address.saturating_add(table.size) <= end
         }
         None => !image.sections.is_empty(),
     };
@@ -225,16 +226,15 @@ fn read_dynamic(image: &Image, linkage: &mut Linkage) {
                 .filter(|entry| entry.d_tag != dynamic::DT_NULL)
                 .map(|entry| (entry.d_tag, entry.d_val))
                 .collect();
-            if !ended {
-                let message =
-                    format!("the dynamic table has no end within the {} bytes that are there", bytes.len());
-                linkage.problems.push(Problem::damage("damaged-dynamic-table", message));
+            // Some linkers leave the end mark out where the table fills its segment to the last byte.
+            linkage.complete = ended || there == size;
+            if !linkage.complete {
+                let message = format!("the dynamic table has no end within the {there} bytes that are there");
+                linkage.problems.push(damaged(message));
             }
         }
         Ok(None) => {}
-        Err(error) => {
-            linkage.problems.push(Problem::damage("damaged-dynamic-table", error.to_string()));
-        }
+        Err(error) => linkage.problems.push(damaged(error.to_string())),
     }
 }
 

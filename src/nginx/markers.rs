@@ -45,7 +45,10 @@ pub(super) const TEXTS: [Marker; 14] = [
 ];
 
 /// What the texts show, and the claims it rests on.
-pub(super) fn read(memory: &Memory<'_>, found: &Found) -> (BTreeMap<String, Held<bool>>, Vec<Claim>, Vec<Conflict>) {
+pub(super) fn read(
+    memory: &Memory<'_>,
+    found: &Found,
+) -> (BTreeMap<String, Held<bool>>, Vec<Claim>, Vec<Conflict>) {
     let mut claims: Vec<Claim> = Vec::new();
     for (marker, offset) in TEXTS.iter().zip(&found.markers) {
         let Some(offset) = *offset else { continue };

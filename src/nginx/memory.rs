@@ -113,9 +113,12 @@ impl<'a> Memory<'a> {
                 .filter_map(|s| range(s.offset, s.file_size))
                 .collect()
         };
-        let ranges = segments(false);
-        // A linker that does not separate code leaves a first segment of headers only.
-        if ranges.iter().any(|r| r.end - r.start > 4096) { ranges } else { segments(true) }
+        let mut ranges = segments(false);
+        // A linker that does not separate code leaves headers at most in a segment of their own.
+        if ranges.iter().all(|r| r.end - r.start <= 4096) {
+            ranges.extend(segments(true));
+        }
+        ranges
     }
 
     /// Calls `hit(needle, file offset)` for every occurrence in the ranges, window by window. Stops when it returns

@@ -6,8 +6,11 @@
 //! copy is its own, beside many that share one, was compiled apart from them.
 //! Limits: clang merges at `-O0` too; `-fno-merge-constants`, and lld with `-O0`, keep copies apart at any level.
 
+use super::configure::{last_value, shell_words};
+use super::declared;
 use super::modules::Structure;
 use crate::evidence::{Claim, Scope, Source, Strength};
+use crate::facts::ConfigureArgument;
 use std::collections::BTreeMap;
 
 /// The smallest group of modules that shows merging. Units hold two structures at most (`ngx_event.c`,
@@ -39,6 +42,20 @@ pub(super) fn read(structures: &[Structure]) -> Option<Merging> {
         groups.into_values().filter(|group| group.len() < SHARED).flatten().collect();
     unmerged.sort_unstable();
     Some(Merging { unmerged, copies })
+}
+
+/// Whether the declared build explains copies kept apart at any level: a compiler other than gcc, constants kept
+/// apart on request, or lld without optimization.
+pub(super) fn explained_otherwise(arguments: &[ConfigureArgument], compiler_line: Option<&str>) -> bool {
+    let other_compiler =
+        compiler_line.and_then(declared::compiler).is_some_and(|(family, _)| family != "gcc");
+    let words = |option: &str| last_value(arguments, option).map(shell_words).unwrap_or_default();
+    let has = |list: &[String], flag: &str| list.iter().any(|word| word == flag);
+    let compile = words("--with-cc-opt");
+    let link = words("--with-ld-opt");
+    other_compiler
+        || has(&compile, "-fno-merge-constants")
+        || has(&link, "-fuse-ld=lld") && has(&link, "-Wl,-O0")
 }
 
 /// The claims that follow: the count, and the level it suggests for the modules concerned.
@@ -101,6 +118,17 @@ mod tests {
         assert_eq!(claims.len(), 2);
         assert_eq!(claims[1].scope, Scope::Unit);
         assert!(claims[1].quote.as_deref().unwrap().ends_with("not shared by m3"));
+    }
+
+    #[test]
+    fn builds_that_keep_copies_apart_at_any_level() {
+        let explained =
+            |text: &str, line| explained_otherwise(&crate::nginx::configure::parse(text).list, line);
+        assert!(explained("", Some("clang 14.0.6")));
+        assert!(explained("--with-cc-opt='-O2 -fno-merge-constants'", Some("gcc 12.2.0")));
+        assert!(explained("--with-ld-opt='-fuse-ld=lld -Wl,-O0'", None));
+        assert!(!explained("--with-ld-opt=-Wl,-O0", Some("gcc 12.2.0")));
+        assert!(!explained("", None));
     }
 
     #[test]

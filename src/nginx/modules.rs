@@ -47,28 +47,46 @@ pub struct Table {
     pub left_out: usize,
 }
 
+/// Where symbols say that the arrays stand.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Hints {
+    /// `ngx_modules`.
+    pub(super) table: Option<u64>,
+    /// `ngx_module_names`.
+    pub(super) names: Option<u64>,
+}
+
 /// Reads structures and table. `core_module` holds the addresses of the string `ngx_core_module`.
 pub(super) fn read(
     memory: &Memory<'_>,
     pointers: &Pointers,
     signatures: &[(u64, String)],
     core_module: &[u64],
+    hints: Hints,
 ) -> Table {
     let mut structures = signed(memory, pointers, signatures);
     if structures.is_empty() {
         structures = unsigned(memory, pointers);
     }
-    let Some((start, order)) = table(memory, pointers, &structures) else {
+    let named = hints.table.and_then(|start| Some((start, table_at(memory, pointers, &structures, start)?)));
+    let Some((start, order)) = named.or_else(|| table(memory, pointers, &structures)) else {
         return Table { left_out: structures.len(), ..Table::default() };
     };
-    let names = names(memory, pointers, start, order.len(), core_module);
+    let names = hints
+        .names
+        .and_then(|start| names_at(memory, pointers, start, order.len()))
+        .or_else(|| names(memory, pointers, start, order.len(), core_module));
     let left_out = structures.len().saturating_sub(order.len());
     let structures = order.iter().filter_map(|address| structures.get(address).cloned()).collect();
     Table { structures, names, left_out }
 }
 
 /// Structures that point at a signature.
-fn signed(memory: &Memory<'_>, pointers: &Pointers, signatures: &[(u64, String)]) -> BTreeMap<u64, Structure> {
+fn signed(
+    memory: &Memory<'_>,
+    pointers: &Pointers,
+    signatures: &[(u64, String)],
+) -> BTreeMap<u64, Structure> {
     let word = memory.word_size();
     let mut out = BTreeMap::new();
     for (text, _) in signatures {
@@ -154,6 +172,26 @@ fn structure(memory: &Memory<'_>, pointers: &Pointers, base: u64, signed: bool) 
         kind,
         angie: signed && at(4)? == ANGIE_SIGN,
     })
+}
+
+/// The table that begins at an address, if it is one: pointers to structures up to a null pointer.
+fn table_at(
+    memory: &Memory<'_>,
+    pointers: &Pointers,
+    structures: &BTreeMap<u64, Structure>,
+    start: u64,
+) -> Option<Vec<u64>> {
+    let word = memory.word_size();
+    let mut out = Vec::new();
+    while out.len() <= structures.len() {
+        let slot = start.checked_add((out.len() as u64).checked_mul(word)?)?;
+        match pointers.value_at(memory.image, slot)? {
+            0 => return (!out.is_empty()).then_some(out),
+            base if structures.contains_key(&base) => out.push(base),
+            _ => return None,
+        }
+    }
+    None
 }
 
 /// The longest run of pointers to different structures that ends in a null pointer: its address and targets.

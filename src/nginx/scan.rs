@@ -26,7 +26,7 @@ const BUILT_BY: usize = 4;
 const BUILT_WITH: usize = 5;
 const SNI: usize = 6;
 const SIGNATURES: usize = 7;
-const CORE_MODULE: usize = SIGNATURES + 3;
+const CORE_MODULE: usize = SIGNATURES + 4;
 /// The needles; those from [`CORE_MODULE`] + 1 on are [`super::markers::TEXTS`].
 const NEEDLES: [&[u8]; CORE_MODULE + 1] = [
     b"configure arguments:",
@@ -37,6 +37,7 @@ const NEEDLES: [&[u8]; CORE_MODULE + 1] = [
     b"built with ",
     b"TLS SNI support ",
     b"8,4,8,",
+    b"8,8,8,",
     b"4,4,4,",
     b"4,4,8,",
     b"ngx_core_module\0",
@@ -56,12 +57,15 @@ pub(super) struct Found {
     pub(super) problems: Vec<Problem>,
 }
 
-/// Searches the constants. `None` if neither a version text nor a module signature is there.
+/// Searches the constants. `None` if neither a configure text nor a module signature is there.
 pub(super) fn find(memory: &Memory<'_>) -> Option<Found> {
     let ranges = memory.constants();
-    let first: Vec<Finder<'_>> = [CONFIGURE, NGINX, ANGIE, SIGNATURES, SIGNATURES + 1, SIGNATURES + 2]
-        .iter()
-        .filter_map(|&n| NEEDLES.get(n))
+    // Sizes of a pointer, of sig_atomic_t and of time_t; the first is known.
+    let signatures =
+        if memory.format.is_64 { SIGNATURES..SIGNATURES + 2 } else { SIGNATURES + 2..SIGNATURES + 4 };
+    let first: Vec<Finder<'_>> = std::iter::once(CONFIGURE)
+        .chain(signatures.clone())
+        .filter_map(|needle| NEEDLES.get(needle))
         .map(Finder::new)
         .collect();
     let mut is_one = false;
@@ -70,8 +74,6 @@ pub(super) fn find(memory: &Memory<'_>) -> Option<Found> {
         tried += 1;
         is_one = match needle {
             0 => configure_text(memory, offset).is_some(),
-            1 => version_line(memory, offset, b"nginx version: ").is_some(),
-            2 => version_line(memory, offset, b"Angie version: ").is_some(),
             _ => signature(memory, offset).is_some(),
         };
         !is_one && tried < MAX_HITS
@@ -102,7 +104,7 @@ pub(super) fn find(memory: &Memory<'_>) -> Option<Found> {
     let of = |needle: usize| hits.get(needle).map(Vec::as_slice).unwrap_or_default();
     version_and_compiler(memory, &of, &mut found);
     found.markers = (NEEDLES.len()..hits.len()).map(|n| of(n).first().copied()).collect();
-    for needle in SIGNATURES..SIGNATURES + 3 {
+    for needle in signatures {
         for (start, text) in of(needle).iter().filter_map(|&offset| signature(memory, offset)) {
             if let Some(address) = memory.address_of(start) {
                 found.signatures.push((address, text));
@@ -203,13 +205,19 @@ fn configure_text(memory: &Memory<'_>, offset: u64) -> Option<String> {
 
 /// A line that names program and version, if it ends its string or its line as these do.
 fn version_line(memory: &Memory<'_>, offset: u64, prefix: &[u8]) -> Option<String> {
+    if !begins(memory, offset) {
+        return None;
+    }
     let whole = memory.c_string_in_file(offset, MAX_LINE)?;
     let rest = whole.strip_prefix(prefix)?;
     let end = memchr::memchr2(b'\n', b'\r', rest).unwrap_or(rest.len());
     let line = std::str::from_utf8(whole.get(..prefix.len() + end)?).ok()?;
     let (_, version) = line.get(prefix.len()..)?.split_once('/')?;
-    (version.starts_with(|c: char| c.is_ascii_digit()) && version::product(std::iter::once(line)).is_some())
-        .then(|| line.to_owned())
+    let build = version.trim().split_once(' ').map_or("", |(_, build)| build.trim());
+    (version.starts_with(|c: char| c.is_ascii_digit())
+        && (build.is_empty() || build.starts_with('(') && build.ends_with(')'))
+        && version::product(std::iter::once(line)).is_some())
+    .then(|| line.to_owned())
 }
 
 /// File offset and text of the signature whose numbers stand at `offset` (`NGX_MODULE_SIGNATURE`, `src/core/ngx_module.h`).
@@ -226,7 +234,9 @@ fn signature(memory: &Memory<'_>, offset: u64) -> Option<(u64, String)> {
     if let Ok(before) = memory.image.read(offset - back, back, "a signature") {
         let name = before.rsplit(|b| *b == 0).next().unwrap_or_default();
         if let Some(letters) = name.strip_suffix(b",") {
-            if letters.first().is_some_and(u8::is_ascii_uppercase) && letters.iter().all(u8::is_ascii_alphabetic) {
+            if letters.first().is_some_and(u8::is_ascii_uppercase)
+                && letters.iter().all(u8::is_ascii_alphabetic)
+            {
                 start = offset - name.len() as u64;
                 raw.insert_str(0, std::str::from_utf8(name).ok()?);
             }

@@ -127,9 +127,16 @@ mod tests {
         assert_eq!((full.flags["pcre"], full.flags["http_cache"], full.flags["kqueue"]), (true, true, false));
         let minimal = decode(MINIMAL, Family::Nginx, version);
         assert_eq!(minimal.compat, Some(false));
-        assert_eq!((minimal.flags["pcre"], minimal.flags["threads"], minimal.flags["http_gzip"]), (true, false, false));
+        assert_eq!(
+            (minimal.flags["pcre"], minimal.flags["threads"], minimal.flags["http_gzip"]),
+            (false, false, false)
+        );
         // Constants of that version are not shown.
-        assert!(!full.flags.contains_key("http_v2") && !full.flags.contains_key("md5") && !full.flags.contains_key("quic"));
+        assert!(
+            !full.flags.contains_key("http_v2")
+                && !full.flags.contains_key("md5")
+                && !full.flags.contains_key("quic")
+        );
     }
 
     #[test]
@@ -139,7 +146,8 @@ mod tests {
         assert!(old.flags.contains_key("md5") && old.flags.contains_key("http_v2"));
         let new = decode(DEBIAN, Family::Nginx, Some(Version(1, 27, 0)));
         assert!(!new.flags["quic"]);
-        let angie = decode("Angie,8,4,8,00001111110101110011100010110001101", Family::Angie, Some(Version(1, 31, 2)));
+        let angie =
+            decode("Angie,8,4,8,00001111110101110011100010110001101", Family::Angie, Some(Version(1, 31, 2)));
         assert!(angie.flags["http_client"]);
         assert!(decode(DEBIAN, Family::Nginx, None).flags.is_empty());
     }

@@ -100,13 +100,11 @@ impl<'a> Checker<'a> {
     /// The strings of a list.
     fn strings<'n>(&mut self, parent: &'n Table, key: &str) -> Vec<(&'n str, Span)> {
         let Some(entry) = parent.get(key) else { return Vec::new() };
-        match &entry.node.value {
-            Value::List(items) => items.iter().filter_map(|item| self.node_string(item, key)).collect(),
-            _ => {
-                self.not_a_list(entry);
-                Vec::new()
-            }
+        if let Value::List(items) = &entry.node.value {
+            return items.iter().filter_map(|item| self.node_string(item, key)).collect();
         }
+        self.not_a_list(entry);
+        Vec::new()
     }
 
     fn not_a_list(&mut self, entry: &Entry) {

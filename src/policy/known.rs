@@ -7,11 +7,13 @@ pub struct Known<'a> {
     pub rules: &'a [&'a str],
     /// Symbol names of modules (`ngx_http_gzip_static_module`); asked for at most once, and only if a policy names modules.
     pub modules: &'a dyn Fn() -> Vec<String>,
+    /// Options of nginx's configure, with their dashes; asked for only by `policy validate`.
+    pub options: &'a dyn Fn() -> Vec<String>,
     /// Why no compiler ever records that flag, if none does.
     pub never_recorded: &'a dyn Fn(&str) -> Option<String>,
 }
 
-fn no_modules() -> Vec<String> {
+fn no_names() -> Vec<String> {
     Vec::new()
 }
 
@@ -22,6 +24,6 @@ fn no_reason(_: &str) -> Option<String> {
 impl Known<'static> {
     /// Nothing is known: names of rules and modules are accepted as they are.
     pub fn nothing() -> Self {
-        Self { rules: &[], modules: &no_modules, never_recorded: &no_reason }
+        Self { rules: &[], modules: &no_names, options: &no_names, never_recorded: &no_reason }
     }
 }

@@ -1,7 +1,7 @@
 //! What a sound policy says in vain: entries that can never match, contradict each other or have run out.
 
 use super::dates::WaiverState;
-use super::diagnostic::{Diagnostics, Draft};
+use super::diagnostic::{Diagnostics, Draft, did_you_mean};
 use super::known::Known;
 use super::matching::module_matches;
 use super::source::Span;
@@ -292,14 +292,25 @@ impl Lint<'_> {
 
     fn configure(&mut self, policy: &Policy) {
         let configure = &policy.nginx.configure;
+        let both = configure.require.iter().chain(&configure.forbid);
+        let options = if both.clone().next().is_some() { (self.known.options)() } else { Vec::new() };
+        let options: Vec<&str> = options.iter().map(String::as_str).collect();
         self.twice(&configure.require, "require");
         self.twice(&configure.forbid, "forbid");
-        for pattern in configure.require.iter().chain(&configure.forbid) {
+        for pattern in both {
             let text = &pattern.value.text;
             let regex = matches!(pattern.value.matcher, super::Matcher::Regex(_));
             if !regex && !text.starts_with(['-', '*', '?', '[', '{', '\\']) {
                 let mark = format!("did you mean `--{text}`?");
                 self.warn(&pattern.at, format!("`{text}` is no argument of nginx's configure"), mark);
+            } else if let Some(literal) = pattern.value.literal() {
+                // The value may be anything, so only the name is looked up.
+                let name = literal.split('=').next().unwrap_or(literal);
+                if !options.is_empty() && !options.contains(&name) {
+                    let mark = did_you_mean(name, options.iter().copied());
+                    let mark = mark.map_or_else(String::new, |near| format!("did you mean `{near}`?"));
+                    self.warn(&pattern.at, format!("nginx's configure knows no `{name}`"), mark);
+                }
             }
         }
         for required in &configure.require {

@@ -35,6 +35,30 @@ pub(super) fn parse(text: &str) -> Option<Producer> {
     })
 }
 
+/// A recorded command line by itself, as `-frecord-command-line` leaves it. It names no version. It is known by the
+/// option that asked for it, which is recorded with the rest.
+pub(super) fn parse_command(text: &str) -> Option<Producer> {
+    let options = command_line(text)?;
+    let asked = |option: &Opt| {
+        matches!(
+            option.text.as_str(),
+            "-frecord-command-line"
+                | "-frecord-gcc-switches"
+                | "-grecord-command-line"
+                | "-grecord-gcc-switches"
+        )
+    };
+    if text.starts_with('-') || !options.iter().any(asked) {
+        return None;
+    }
+    let level = clang_level(&options, None);
+    let compiler = split_escaped(text).into_iter().next().unwrap_or_default();
+    Some(Producer {
+        options: Recorded::Known(options),
+        ..Producer::bare(Family::Clang, None, &compiler, level)
+    })
+}
+
 /// The options of a recorded command line: the compiler's path, then its arguments. A text without any option is
 /// not a command line, since the option that asks for recording is recorded too.
 fn command_line(text: &str) -> Option<Vec<Opt>> {

@@ -6,9 +6,8 @@ use crate::policy::diagnostic::did_you_mean;
 use crate::policy::matching::module_names;
 
 /// Compiler families, as `compilers[].family` of the JSON document names them.
-pub(crate) const FAMILIES: [&str; 16] = [
-    "gcc", "clang", "rustc", "go", "icc", "icx", "armclang", "aocc", "nvc", "swift", "zig", "tcc", "gas",
-    "nasm", "yasm", "unknown",
+pub(crate) const FAMILIES: [&str; 13] = [
+    "gcc", "clang", "rustc", "go", "icc", "armclang", "swift", "zig", "tcc", "gas", "nasm", "yasm", "unknown",
 ];
 
 /// What `[instrumentation] forbid` may name.
@@ -54,7 +53,8 @@ impl Checker<'_> {
         }
         let near = did_you_mean(name, FAMILIES).or(match lower.as_str() {
             "g++" | "gnu" | "gfortran" => Some("gcc"),
-            "clang++" | "llvm" => Some("clang"),
+            "clang++" | "llvm" | "aocc" => Some("clang"),
+            "icx" | "intel" => Some("icc"),
             "rust" => Some("rustc"),
             _ => None,
         });

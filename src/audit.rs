@@ -1,0 +1,259 @@
+//! One target from bytes to facts: the witnesses are asked in order, and reconciliation decides.
+
+use crate::evidence::{Claim, Held, Source, Strength};
+use crate::evidence::{annobin, dwarf_producer, gcc_command_line, go_buildinfo};
+use crate::facts::{
+    DebugInfo, DebugSource, Facts, Functions, Optimization, Problem, Status, Unit, UnitKind,
+};
+use crate::image::functions::{self, FunctionTable};
+use crate::image::linkage::{self, Linkage};
+use crate::image::pointers::Pointers;
+use crate::image::symbols::Symbols;
+use crate::image::{Image, ImageError, Input, notes};
+use crate::limits::Limits;
+use crate::nginx::{self, NginxFacts};
+use crate::reconcile::{self, Witnessed, account, units};
+use crate::target::Subject;
+use base64::Engine as _;
+use object::elf;
+use std::os::unix::ffi::OsStrExt;
+use std::ops::Range;
+use std::path::PathBuf;
+
+mod code;
+
+/// What the user asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Bounds.
+    pub limits: Limits,
+    /// Where separate debug information may lie.
+    pub companions: Companions,
+}
+
+/// Where separate debug information may lie, besides the standard places.
+#[derive(Debug, Clone, Default)]
+pub struct Companions {
+    /// A root file system; nothing outside it is opened.
+    pub root: Option<PathBuf>,
+    /// Separate debug files named by the user.
+    pub debug_files: Vec<PathBuf>,
+    /// Directories named by the user.
+    pub debug_dirs: Vec<PathBuf>,
+    /// `debuginfod-find` may be asked.
+    pub debuginfod: bool,
+}
+
+/// Audits one target. Nothing that is wrong with it is an error here: problems are facts.
+pub fn audit(subject: &Subject, options: &Options) -> Facts {
+    let mut facts = blank(subject);
+    let input = match subject.open(options.limits.stream_bytes) {
+        Ok(input) => input,
+        Err(error) => return failed(facts, "unreadable", error.to_string()),
+    };
+    match Image::open(input.clone(), &options.limits) {
+        Ok(image) => of_image(&image, &mut facts),
+        Err(ImageError::NotElf) => of_other(&input, options, &mut facts),
+        Err(ImageError::Io(error)) => return failed(facts, "unreadable", error.to_string()),
+        Err(error) => return failed(facts, "damaged-elf-header", error.to_string()),
+    }
+    if facts.status == Status::Ok && facts.problems.iter().any(|problem| problem.loses_facts) {
+        facts.status = Status::Partial;
+    }
+    facts
+}
+
+fn blank(subject: &Subject) -> Facts {
+    let bytes = subject.path.as_os_str().as_bytes();
+    Facts {
+        path: subject.path.to_string_lossy().into_owned(),
+        path_bytes: std::str::from_utf8(bytes)
+            .is_err()
+            .then(|| base64::engine::general_purpose::STANDARD.encode(bytes)),
+        origin: subject.origin,
+        member: None,
+        process: None,
+        status: Status::Ok,
+        problems: Vec::new(),
+        elf: None,
+        product: None,
+        debug_info: DebugInfo::default(),
+        optimization: Optimization::default(),
+        conflicts: Vec::new(),
+        compilers: Vec::new(),
+        lto: Held::unknown(),
+        pgo: Held::unknown(),
+        unit_count: 0,
+        units: Some(Vec::new()),
+        functions: Functions::default(),
+        flags: Some(Vec::new()),
+        hardening: crate::facts::Hardening::default(),
+        instrumentation: crate::facts::Instrumentation::default(),
+        cpu: crate::facts::Cpu::default(),
+        nginx: None,
+        build_strings: Vec::new(),
+    }
+}
+
+fn failed(mut facts: Facts, code: &str, message: String) -> Facts {
+    facts.status = Status::Failed;
+    facts.problems.push(Problem::damage(code, message));
+    facts
+}
+
+/// Bytes that are no ELF file: the text of `nginx -V`, or nothing this program audits.
+fn of_other(input: &Input, options: &Options, facts: &mut Facts) {
+    let fail = |facts: &mut Facts, why: &str| {
+        facts.status = Status::Failed;
+        facts.problems.push(Problem::damage("not-elf", why));
+    };
+    if input.is_empty() {
+        return fail(facts, "empty file");
+    }
+    if input.len() <= options.limits.text_bytes
+        && let Ok(text) = input.read_vec(0, input.len(), options.limits.text_bytes, "text")
+        && let Some(found) = nginx::read_text(&text)
+    {
+        let declared = take_nginx(found, facts);
+        let mut seen = Witnessed { declared, ..Witnessed::default() };
+        seen.debug_absent = Some("only the text of nginx -V is at hand, not the binary".to_owned());
+        conclude(seen, facts);
+        return;
+    }
+    fail(facts, "not an ELF file, and not the text of nginx -V");
+}
+
+/// Takes over what the nginx witness found; its claim about the level goes to reconciliation.
+fn take_nginx(found: NginxFacts, facts: &mut Facts) -> Option<Claim> {
+    facts.product = Some(found.product);
+    facts.instrumentation.debug_build = found.nginx.debug.clone();
+    facts.nginx = Some(found.nginx);
+    facts.conflicts.extend(found.conflicts);
+    facts.problems.extend(found.problems);
+    let (declared, rest): (Vec<Claim>, Vec<Claim>) = found
+        .claims
+        .into_iter()
+        .partition(|claim| claim.fact == "optimization.level" && claim.strength == Strength::Declared);
+    facts.optimization.claims.extend(rest);
+    declared.into_iter().next()
+}
+
+fn of_image(image: &Image, facts: &mut Facts) {
+    facts.problems.extend(image.problems.iter().cloned());
+    let linkage = linkage::read(image);
+    facts.problems.extend(linkage.problems.iter().cloned());
+    let notes = notes::read(image);
+    facts.elf = Some(linkage::elf_facts(image, &linkage, notes.build_id.as_deref()));
+    let symbols = Symbols::new();
+    let pointers = Pointers::read(image, &linkage);
+
+    let understood = debug_information(image, facts);
+    let mut table = functions::read(image);
+    let mut seen = Witnessed { units: understood.units, relocatable: image.is_relocatable(), ..Witnessed::default() };
+    seen.debug_absent = Some(debug_absent(facts));
+    if !seen.relocatable {
+        seen.account = account_for(image, &seen.units, &table);
+        // Symbols cost time and memory where there are many: they are read only to name what no unit describes.
+        if !seen.account.undescribed.is_empty() {
+            name_functions(image, &symbols, &linkage, &seen.account.undescribed, &mut table);
+            seen.account = account_for(image, &seen.units, &table);
+        }
+        for (unit, bytes) in seen.units.iter_mut().zip(&seen.account.per_unit) {
+            unit.text_bytes = *bytes;
+        }
+    }
+    if let Some(found) = nginx::read(image, &linkage, &symbols, &pointers) {
+        seen.declared = take_nginx(found, facts);
+    }
+    seen.claims = std::mem::take(&mut facts.optimization.claims);
+    recorded_elsewhere(image, &mut seen.claims, facts);
+    let code = code::read(image, &table, &seen);
+    seen.code = code.seen.clone();
+    facts.problems.extend(table.problems.iter().filter(|_| !seen.relocatable).cloned());
+    conclude(seen, facts);
+    let runs = std::mem::take(&mut facts.functions.runs);
+    facts.functions = code::functions(&table, &code, runs);
+    facts.problems.sort();
+    facts.problems.dedup();
+}
+
+/// Units of the file's own debug information.
+fn debug_information(image: &Image, facts: &mut Facts) -> units::Units {
+    let dwarf = dwarf_producer::read(image, None);
+    facts.debug_info.present = !dwarf.units.is_empty();
+    if facts.debug_info.present {
+        facts.debug_info.source = DebugSource::Embedded;
+    }
+    facts.debug_info.dwarf_versions = dwarf.versions;
+    facts.debug_info.compressed = dwarf.compressed;
+    facts.debug_info.missing = dwarf.missing;
+    facts.problems.extend(dwarf.problems);
+    let mut understood = units::understand(&dwarf.units, None);
+    facts.compilers = std::mem::take(&mut understood.compilers);
+    understood
+}
+
+/// What compilers recorded outside the debug information.
+fn recorded_elsewhere(image: &Image, claims: &mut Vec<Claim>, facts: &mut Facts) {
+    if let Some(lines) = gcc_command_line::read(image) {
+        claims.extend(lines.claims());
+        facts.problems.extend(lines.problems);
+    }
+    if let Some(notes) = annobin::read(image) {
+        claims.extend(notes.claims(image));
+        facts.problems.extend(notes.problems);
+    }
+    if let Some(go) = go_buildinfo::read(image) {
+        claims.extend(go.claims());
+        if let Some(baseline) = go.baseline() {
+            facts.cpu.baseline = Held::new(baseline.to_owned(), Strength::Recorded, Source::GoBuildinfo);
+        }
+    }
+}
+
+fn account_for(image: &Image, units: &[Unit], table: &FunctionTable) -> account::Account {
+    let described: Vec<account::Described<'_>> =
+        units.iter().map(|unit| account::Described { ranges: &unit.ranges, level: unit.level }).collect();
+    account::account(image, &described, table)
+}
+
+/// Adds functions that only symbols know, and names, inside the given ranges.
+fn name_functions(
+    image: &Image,
+    symbols: &Symbols,
+    linkage: &Linkage,
+    ranges: &[Range<u64>],
+    table: &mut FunctionTable,
+) {
+    let inside = |address: u64| {
+        let after = ranges.partition_point(|r| r.start <= address);
+        after.checked_sub(1).and_then(|i| ranges.get(i)).is_some_and(|r| address < r.end)
+    };
+    let full = symbols.full(image);
+    let from = if full.is_empty() { symbols.dynamic(image, linkage) } else { full };
+    let named: Vec<(u64, u64, String)> = from
+        .iter()
+        .filter(|s| s.kind == elf::STT_FUNC && !s.undefined && inside(s.value))
+        .map(|s| (s.value, s.size, String::from_utf8_lossy(s.base_name()).into_owned()))
+        .collect();
+    table.add_symbols(image, named.iter().map(|(start, size, name)| (*start, *size, name.as_str())));
+}
+
+fn debug_absent(facts: &Facts) -> String {
+    match facts.debug_info.missing.first() {
+        Some(missing) => missing.clone(),
+        None => "no debug information".to_owned(),
+    }
+}
+
+/// Reconciles and takes the outcome over.
+fn conclude(seen: Witnessed, facts: &mut Facts) {
+    let outcome = reconcile::reconcile(seen);
+    facts.optimization = outcome.optimization;
+    facts.conflicts.extend(outcome.conflicts);
+    facts.functions.runs = outcome.runs;
+    facts.lto = units::lto(&outcome.units);
+    facts.flags = Some(units::flag_counts(&outcome.units));
+    facts.unit_count = outcome.units.iter().filter(|u| u.kind != UnitKind::LtoPartition).count() as u64;
+    facts.units = Some(outcome.units);
+}

@@ -1,0 +1,117 @@
+//! Which code is read, and what it says, in the terms of reconciliation.
+
+use crate::compiler::Level;
+use crate::evidence::code_shape::{self, CodeShape, Selection, State as Shape, Verdict};
+use crate::facts::{FunctionRun, FunctionSeen, Functions, Unit};
+use crate::image::Image;
+use crate::image::functions::FunctionTable;
+use crate::reconcile::{CodeSeen, State, Whole, Witnessed, is_judged};
+use std::ops::Range;
+
+/// What was read of the machine code.
+pub(super) struct CodeRead {
+    /// For reconciliation.
+    pub seen: CodeSeen,
+    /// The witness's own words.
+    pub shape: Option<CodeShape>,
+    /// A sample of recorded text held against its record, where other code was read in full.
+    pub sample: Option<CodeShape>,
+}
+
+/// Reads the code that no words describe: all of it where there are no units, else what the units leave
+/// out and units whose compiler recorded no level. Recorded text is cross-checked on a fixed sample.
+pub(super) fn read(image: &Image, table: &FunctionTable, witnessed: &Witnessed) -> CodeRead {
+    let dark: Vec<Range<u64>> = dark_ranges(witnessed);
+    let has_words = witnessed.units.iter().any(|u| is_judged(u) && u.level != Level::Unknown && u.text_bytes > 0);
+    let judge = |selection: &Selection| code_shape::judge(image, &table.functions, selection);
+    if witnessed.relocatable {
+        return CodeRead { seen: CodeSeen::default(), shape: None, sample: None };
+    }
+    if !has_words {
+        let shape = judge(&Selection::All);
+        return CodeRead { seen: seen(&shape, table, false), shape: Some(shape), sample: None };
+    }
+    let sample = judge(&Selection::Sample(code_shape::SAMPLE));
+    if dark.is_empty() {
+        return CodeRead { seen: seen(&sample, table, true), shape: None, sample: Some(sample) };
+    }
+    let shape = judge(&Selection::Ranges(dark));
+    CodeRead { seen: seen(&shape, table, false), shape: Some(shape), sample: Some(sample) }
+}
+
+fn dark_ranges(witnessed: &Witnessed) -> Vec<Range<u64>> {
+    let unknown = |unit: &Unit| is_judged(unit) && unit.level == Level::Unknown;
+    let units = witnessed
+        .units
+        .iter()
+        .zip(&witnessed.account.live)
+        .filter(|(unit, _)| unknown(unit))
+        .flat_map(|(_, live)| live.iter().cloned());
+    crate::image::merge(witnessed.account.undescribed.iter().cloned().chain(units).collect())
+}
+
+fn seen(shape: &CodeShape, table: &FunctionTable, cross_check_only: bool) -> CodeSeen {
+    let level = |state: Shape| if state == Shape::O0 { Level::O0 } else { Level::Optimized };
+    CodeSeen {
+        functions: shape
+            .functions
+            .iter()
+            .map(|judged| {
+                let state = match judged.state {
+                    Shape::O0 => State::O0,
+                    Shape::Optimized => State::Optimized,
+                    Shape::Neutral | Shape::NotJudged => State::Neutral,
+                };
+                (judged.start..judged.end, state)
+            })
+            .collect(),
+        runs: shape
+            .runs
+            .iter()
+            .map(|run| FunctionRun {
+                start: run.start,
+                end: run.end,
+                name: table.at(run.start).and_then(|function| function.name.clone()),
+                unit: None,
+                module: None,
+                level: level(run.state),
+                functions: run.functions,
+            })
+            .collect(),
+        whole: match shape.verdict {
+            Verdict::O0 => Whole::O0,
+            Verdict::Mixed => Whole::Mixed,
+            Verdict::Optimized => Whole::Optimized,
+            Verdict::Unknown(_) => Whole::Unknown,
+        },
+        sentence: shape.sentence.clone(),
+        cross_check_only,
+    }
+}
+
+/// The functions of the facts.
+pub(super) fn functions(table: &FunctionTable, code: &CodeRead, runs: Vec<FunctionRun>) -> Functions {
+    let shape = code.shape.as_ref().or(code.sample.as_ref());
+    let counts = shape.map(|shape| shape.counts).unwrap_or_default();
+    let mut states = shape.map_or(&[][..], |shape| &shape.functions).iter().peekable();
+    let list = table
+        .functions
+        .iter()
+        .map(|function| {
+            while states.next_if(|judged| judged.start < function.start).is_some() {}
+            let level = match states.peek().filter(|judged| judged.start == function.start).map(|j| j.state) {
+                Some(Shape::O0) => Level::O0,
+                Some(Shape::Optimized) => Level::Optimized,
+                _ => Level::Unknown,
+            };
+            FunctionSeen { start: function.start, end: function.end, name: function.name.clone(), level }
+        })
+        .collect();
+    Functions {
+        count: table.functions.len() as u64,
+        judged: counts.judged(),
+        o0_shaped: counts.o0,
+        runs,
+        list: Some(list),
+    }
+}

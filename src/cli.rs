@@ -1,0 +1,202 @@
+//! The command line: arguments as given become arguments as meant, in one place.
+
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+
+mod check;
+mod inspect;
+mod known;
+mod output;
+mod policy;
+
+mod targets;
+
+/// Audited, nothing at or above `--fail-on`.
+const CLEAN: u8 = 0;
+/// Audited, at least one such finding.
+const FINDINGS: u8 = 1;
+/// Not fully audited, or bad usage.
+const INCOMPLETE: u8 = 2;
+
+/// Reads from an ELF binary how it was really built, and stops the wrong build before it ships.
+#[derive(Debug, Parser)]
+#[command(version, max_term_width = 100, arg_required_else_help = true, after_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  flagaudit inspect /usr/sbin/nginx            what it is made of, with the evidence
+  flagaudit check objs/nginx                   judge it by ./flagaudit.toml, or by builtin:release
+  flagaudit check -p edge.toml objs/nginx      judge it by your policy: exit 1 stops the build
+  nginx -V 2>&1 | flagaudit inspect -          the text of nginx -V will do, too
+  flagaudit explain unoptimized-code           why, and how to fix it
+
+Exit status: 0 clean, 1 findings, 2 not fully audited (bad usage, unreadable or damaged input).";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// What a binary is made of, with the evidence; judges nothing
+    Inspect(inspect::Arguments),
+    /// Judge binaries by a policy: the gate for CI
+    Check(Box<check::CheckArguments>),
+    /// A rule's documentation; without RULE, the table of rules
+    Explain {
+        /// Rule id, such as unoptimized-code
+        rule: Option<String>,
+    },
+    /// Work on policy files
+    Policy(policy::PolicyArguments),
+    /// Shell completions
+    Completions {
+        /// Shell
+        shell: clap_complete::Shell,
+    },
+    /// The manual page, in roff
+    Man,
+}
+
+/// Options of every command that prints a report.
+#[derive(Debug, Args)]
+struct Output {
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// Write to FILE, whole or not at all
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// When to use colour
+    #[arg(long, value_enum, default_value_t = Colour::Auto)]
+    color: Colour,
+    /// One line a target
+    #[arg(short, long)]
+    quiet: bool,
+    /// The evidence too
+    #[arg(short, long)]
+    verbose: bool,
+}
+
+/// Output formats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people
+    Text,
+    /// One document
+    Json,
+    /// A line a target, then a summary
+    Ndjson,
+}
+
+/// When to use colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Colour {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// Runs the program and gives its exit status.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { INCOMPLETE } else { CLEAN });
+        }
+    };
+    let status = match cli.command {
+        Command::Inspect(arguments) => inspect::run(&arguments),
+        Command::Check(arguments) => check::run(&arguments),
+        Command::Explain { rule } => explain(rule.as_deref()),
+        Command::Policy(arguments) => policy::run(&arguments),
+        Command::Completions { shell } => {
+            let mut text = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "flagaudit", &mut text);
+            print(&text)
+        }
+        Command::Man => {
+            let mut text = Vec::new();
+            clap_mangen::Man::new(Cli::command())
+                .render(&mut text)
+                .map_err(anyhow::Error::from)
+                .and_then(|()| print(&text))
+        }
+    };
+    match status {
+        Ok(status) => ExitCode::from(status),
+        Err(error) => {
+            complain(&format!("{error:#}"));
+            ExitCode::from(INCOMPLETE)
+        }
+    }
+}
+
+fn explain(rule: Option<&str>) -> anyhow::Result<u8> {
+    let text = match rule {
+        None => rule_table(),
+        Some(id) => match crate::rules::explain(id) {
+            Some(text) => text,
+            None => {
+                let near = crate::rules::TABLE
+                    .iter()
+                    .map(|rule| rule.id)
+                    .max_by(|a, b| strsim::jaro_winkler(a, id).total_cmp(&strsim::jaro_winkler(b, id)));
+                let hint = near.map(|n| format!(" (did you mean {n}?)")).unwrap_or_default();
+                anyhow::bail!("there is no rule {id:?}{hint}; `flagaudit explain` lists them");
+            }
+        },
+    };
+    print(text.as_bytes())
+}
+
+/// The table of rules: id, default severity, what it is about.
+fn rule_table() -> String {
+    crate::rules::TABLE
+        .iter()
+        .map(|rule| format!("{:<34} {:<8} {}\n", rule.id, rule.severity.as_str(), rule.summary()))
+        .collect()
+}
+
+/// Writes to standard output; a reader that has gone away is no error.
+fn print(bytes: &[u8]) -> anyhow::Result<u8> {
+    match io::stdout().lock().write_all(bytes) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(CLEAN),
+    }
+}
+
+/// One line on standard error.
+fn complain(message: &str) {
+    let mut stream = anstream::AutoStream::new(io::stderr(), choice_for_stderr());
+    let _ = writeln!(
+        stream,
+        "{}flagaudit:{:#} {}",
+        anstyle::AnsiColor::Red.on_default().bold(),
+        anstyle::AnsiColor::Red.on_default().bold(),
+        crate::report::escape::terminal(message)
+    );
+}
+
+fn choice_for_stderr() -> anstream::ColorChoice {
+    if io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) {
+        anstream::ColorChoice::Auto
+    } else {
+        anstream::ColorChoice::Never
+    }
+}
+
+/// Names on standard error every target of which nothing could be had.
+fn complain_of_failures<'a>(targets: impl Iterator<Item = &'a crate::facts::Facts>) {
+    for facts in targets.filter(|facts| facts.status == crate::facts::Status::Failed) {
+        let why: Vec<&str> = facts.problems.iter().map(|problem| problem.message.as_str()).collect();
+        complain(&format!("{}: {}", crate::report::text::name(facts), why.join("; ")));
+    }
+}

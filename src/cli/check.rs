@@ -1,0 +1,186 @@
+//! `flagaudit check`: the gate for CI.
+
+use super::inspect::ListingArguments;
+use super::{CLEAN, FINDINGS, Format, INCOMPLETE, Output, complain, known, output, targets};
+use crate::finding::{Finding, FindingStatus, PolicyPlace, Severity};
+use crate::policy::dates;
+use crate::policy::discover::{self, Discovery};
+use crate::policy::target::{LoadedPolicy, TargetKey};
+use crate::report::{CheckReport, Checked, PolicyRef, Tool, json, text};
+use crate::rules::{self, Verdict};
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use jiff::civil::Date;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+/// Arguments of `check`.
+#[derive(Debug, Args)]
+pub(super) struct CheckArguments {
+    #[command(flatten)]
+    targets: targets::TargetArguments,
+    /// Policy file (TOML or JSON), or builtin:NAME; default: ./flagaudit.toml, else builtin:release
+    #[arg(short, long, value_name = "FILE|builtin:NAME")]
+    policy: Option<String>,
+    /// Do not take ./flagaudit.toml
+    #[arg(long)]
+    no_config: bool,
+    /// The least severity that makes the exit status 1
+    #[arg(long, value_enum, value_name = "SEVERITY", default_value_t = FailOn::Error)]
+    fail_on: FailOn,
+    /// A saved JSON of inspect or check: only findings that are new against it fail
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
+    /// The day waivers are judged on (default: today, UTC)
+    #[arg(long, value_name = "YYYY-MM-DD")]
+    today: Option<String>,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    listings: ListingArguments,
+}
+
+/// `--fail-on`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FailOn {
+    Error,
+    Warning,
+    Note,
+}
+
+impl FailOn {
+    fn severity(self) -> Severity {
+        match self {
+            Self::Error => Severity::Error,
+            Self::Warning => Severity::Warning,
+            Self::Note => Severity::Note,
+        }
+    }
+}
+
+/// Runs it.
+pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<u8> {
+    let today = match &arguments.today {
+        None => dates::today(),
+        Some(text) => {
+            dates::parse_date(text).with_context(|| format!("--today {text}: not a date of the form YYYY-MM-DD"))?
+        }
+    };
+    let policy = load(arguments)?;
+    let baseline = arguments.baseline.as_deref().map(|path| Baseline::read(path, &policy, today)).transpose()?;
+    let audited = arguments.targets.audit()?;
+    super::complain_of_failures(audited.targets.iter());
+
+    let mut used: Vec<PolicyPlace> = Vec::new();
+    let mut checked = Vec::new();
+    let mut worst = CLEAN;
+    for mut facts in audited.targets {
+        let key = TargetKey::of(&facts);
+        used.extend(policy.applied(&key));
+        let judgement = rules::judge(&facts, &policy.for_target(&key), today);
+        used.extend(judgement.used);
+        let mut findings = judgement.findings;
+        if let Some(baseline) = &baseline {
+            baseline.keep_new(&mut findings);
+        }
+        let verdict = rules::verdict(facts.status, &findings, arguments.fail_on.severity());
+        worst = worst.max(match verdict {
+            Verdict::Pass => CLEAN,
+            Verdict::Fail => FINDINGS,
+            Verdict::Error => INCOMPLETE,
+        });
+        arguments.listings.listings().trim(&mut facts);
+        checked.push(Checked { facts, verdict, findings });
+    }
+    let setting = policy.base().rules.get("unused-policy-entry").map(|setting| setting.value);
+    let policy_findings = rules::unused(&policy.entries(), &used, setting);
+    if policy_findings.iter().any(|f| f.counts() && f.severity >= arguments.fail_on.severity()) {
+        worst = worst.max(FINDINGS);
+    }
+    if audited.incomplete {
+        worst = INCOMPLETE;
+    }
+    let report = CheckReport {
+        schema: "flagaudit/check/1".to_owned(),
+        tool: Tool::this(),
+        policy: PolicyRef {
+            name: policy.name().to_owned(),
+            path: policy.path().to_owned(),
+            sha256: policy.sha256().to_owned(),
+            evaluated_on: today.to_string(),
+        },
+        targets: checked,
+        policy_findings,
+        summary: audited.summary,
+    };
+    let rendered = match arguments.output.format {
+        Format::Text => text::check(&report, output::text_options(&arguments.output)),
+        Format::Json => json::render(&report)?,
+        Format::Ndjson => json::check_lines(&report)?,
+    };
+    output::write(&arguments.output, &rendered)?;
+    Ok(worst)
+}
+
+fn load(arguments: &CheckArguments) -> anyhow::Result<LoadedPolicy> {
+    let spec = match &arguments.policy {
+        Some(spec) => spec.clone(),
+        None if arguments.no_config => discover::FALLBACK.to_owned(),
+        None => match discover::discover(Path::new("")) {
+            Discovery::File(path) => path.display().to_string(),
+            Discovery::Fallback => discover::FALLBACK.to_owned(),
+            Discovery::Refused { notice, .. } => {
+                complain(&notice);
+                discover::FALLBACK.to_owned()
+            }
+        },
+    };
+    known::with(|known| crate::policy::load::load(&spec, known)).map_err(|diagnostics| {
+        let (errors, _) = diagnostics.counts();
+        known::print(&diagnostics);
+        anyhow::anyhow!("the policy {spec} has {errors} error{}", if errors == 1 { "" } else { "s" })
+    })
+}
+
+/// Findings that were there before.
+struct Baseline {
+    known: Vec<Finding>,
+}
+
+impl Baseline {
+    /// Reads a saved document. Of an `inspect` document the findings are those that the policy makes of it now.
+    fn read(path: &Path, policy: &LoadedPolicy, today: Date) -> anyhow::Result<Self> {
+        #[derive(serde::Deserialize)]
+        struct Saved {
+            schema: String,
+            targets: Vec<serde_json::Value>,
+        }
+        let place = || format!("baseline {}", path.display());
+        let bytes = std::fs::read(path).with_context(place)?;
+        let saved: Saved = serde_json::from_slice(&bytes).with_context(place)?;
+        let mut known = Vec::new();
+        for target in saved.targets {
+            match saved.schema.as_str() {
+                "flagaudit/check/1" => {
+                    let findings = target.get("findings").cloned().unwrap_or_default();
+                    known.extend(serde_json::from_value::<Vec<Finding>>(findings).with_context(place)?);
+                }
+                "flagaudit/inspect/1" => {
+                    let facts = serde_json::from_value(target).with_context(place)?;
+                    let policy = policy.for_target(&TargetKey::of(&facts));
+                    known.extend(rules::judge(&facts, &policy, today).findings);
+                }
+                other => bail!("{}: {other:?} is no document of inspect or check", place()),
+            }
+        }
+        known.retain(|finding| finding.status != FindingStatus::Passed);
+        Ok(Self { known })
+    }
+
+    fn keep_new(&self, findings: &mut Vec<Finding>) {
+        let mut kept = HashSet::new();
+        findings.retain(|finding| {
+            rules::is_new(finding, &self.known) && kept.insert(finding.fingerprint.clone())
+        });
+    }
+}

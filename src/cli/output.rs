@@ -1,0 +1,70 @@
+//! Where the report goes.
+
+use super::{Colour, Format, Output};
+use anstream::{AutoStream, ColorChoice};
+use anyhow::Context;
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+
+/// Columns where the terminal does not tell.
+const WIDTH: usize = 100;
+
+/// The choice of colour for standard output. `NO_COLOR`, `CLICOLOR_FORCE` and a pipe are honoured.
+fn choice(output: &Output) -> ColorChoice {
+    let set = |name: &str| std::env::var_os(name).is_some_and(|v| !v.is_empty() && v != "0");
+    match output.color {
+        Colour::Always => ColorChoice::Always,
+        Colour::Never => ColorChoice::Never,
+        Colour::Auto if output.output.is_some() => ColorChoice::Never,
+        Colour::Auto if std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty()) => ColorChoice::Never,
+        Colour::Auto if set("CLICOLOR_FORCE") => ColorChoice::Always,
+        Colour::Auto if !io::stdout().is_terminal() => ColorChoice::Never,
+        Colour::Auto => ColorChoice::Auto,
+    }
+}
+
+/// Options for the text renderer.
+pub(super) fn text_options(output: &Output) -> crate::report::text::Options {
+    let columns = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
+    crate::report::text::Options {
+        quiet: output.quiet,
+        verbose: output.verbose,
+        width: columns.unwrap_or(WIDTH).clamp(40, 200),
+    }
+}
+
+/// Writes the report to standard output or, whole or not at all, to a file. A reader that has gone
+/// away stops the output and changes no verdict.
+pub(super) fn write(output: &Output, text: &str) -> anyhow::Result<()> {
+    let machine = output.format != Format::Text;
+    let Some(path) = &output.output else {
+        if machine {
+            return super::print(text.as_bytes()).map(|_| ());
+        }
+        let mut stream = AutoStream::new(io::stdout().lock(), choice(output));
+        return match stream.write_all(text.as_bytes()).and_then(|()| stream.flush()) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                Err(error).context("standard output cannot be written")
+            }
+            _ => Ok(()),
+        };
+    };
+    let plain = match choice(output) {
+        ColorChoice::Always | ColorChoice::AlwaysAnsi => text.to_owned(),
+        _ if machine => text.to_owned(),
+        _ => anstream::adapter::strip_str(text).to_string(),
+    };
+    write_file(path, plain.as_bytes()).with_context(|| format!("{} cannot be written", path.display()))
+}
+
+fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    // A temporary file is private; a report is for others, too.
+    let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    file.as_file().set_permissions(permissions)?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}

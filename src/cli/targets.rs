@@ -1,0 +1,155 @@
+//! From the targets named on the command line to audited ones.
+
+use super::complain;
+use crate::audit::{self, Companions, Options};
+use crate::facts::{Facts, Origin, Status};
+use crate::report::Summary;
+use crate::target::{Subject, directory};
+use anyhow::{Context, bail};
+use clap::Args;
+use rayon::prelude::*;
+use std::ffi::OsString;
+use std::io::Read;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+/// What to audit and where to look for what belongs to it.
+#[derive(Debug, Args)]
+pub(super) struct TargetArguments {
+    /// ELF files, archives, directories, the text of `nginx -V`, or - for standard input
+    #[arg(value_name = "TARGET")]
+    targets: Vec<PathBuf>,
+    /// Read targets from FILE, one a line; - is standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "files0_from")]
+    files_from: Option<PathBuf>,
+    /// Read targets from FILE, NUL-separated; - is standard input
+    #[arg(long, value_name = "FILE")]
+    files0_from: Option<PathBuf>,
+    /// Resolve debug files inside DIR and never outside
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+    /// A separate debug file
+    #[arg(long, value_name = "FILE")]
+    debug_file: Vec<PathBuf>,
+    /// A directory with separate debug files or .dwo files, besides the standard places
+    #[arg(long, value_name = "DIR")]
+    debug_dir: Vec<PathBuf>,
+    /// Allow asking debuginfod-find, if installed, for what is missing (uses the network)
+    #[arg(long)]
+    debuginfod: bool,
+    /// Targets audited at the same time (default: one a processor)
+    #[arg(long, value_name = "N")]
+    jobs: Option<usize>,
+    /// Unreadable files in a directory do not make the exit status 2
+    #[arg(long)]
+    ignore_unreadable: bool,
+    /// A directory without ELF files does not make the exit status 2
+    #[arg(long)]
+    allow_empty: bool,
+}
+
+/// Everything audited.
+pub(super) struct Audited {
+    /// In the order named; a directory's files in the order of their paths.
+    pub targets: Vec<Facts>,
+    /// Counts.
+    pub summary: Summary,
+    /// Something could not be audited: exit status 2.
+    pub incomplete: bool,
+}
+
+/// Audits one file with default options.
+pub(super) fn audit_one(path: &Path) -> Facts {
+    audit::audit(&Subject { path: path.to_path_buf(), origin: Origin::File }, &Options::default())
+}
+
+impl TargetArguments {
+    /// Audits all targets.
+    pub fn audit(&self) -> anyhow::Result<Audited> {
+        let named = self.named()?;
+        if named.is_empty() {
+            bail!("no target given; name a file, a directory, or - for standard input");
+        }
+        for path in &self.debug_file {
+            if !path.is_file() {
+                bail!("{}: no such debug file", path.display());
+            }
+        }
+        let mut summary = Summary::default();
+        let mut incomplete = false;
+        let mut subjects = Vec::new();
+        for path in named {
+            if path.as_os_str() == "-" {
+                subjects.push(Subject { path: "<stdin>".into(), origin: Origin::Stdin });
+            } else if path.is_dir() {
+                incomplete |= self.walk(&path, &mut subjects, &mut summary);
+            } else {
+                subjects.push(Subject { path, origin: Origin::File });
+            }
+        }
+        let options = Options {
+            limits: crate::limits::Limits::default(),
+            companions: Companions {
+                root: self.root.clone(),
+                debug_files: self.debug_file.clone(),
+                debug_dirs: self.debug_dir.clone(),
+                debuginfod: self.debuginfod,
+            },
+        };
+        let targets = self.run(&subjects, &options)?;
+        for facts in &targets {
+            summary.count(facts.status);
+            incomplete |= facts.status == Status::Failed;
+        }
+        Ok(Audited { targets, summary, incomplete })
+    }
+
+    fn run(&self, subjects: &[Subject], options: &Options) -> anyhow::Result<Vec<Facts>> {
+        // One target needs no pool: starting threads costs more than auditing a small file.
+        if subjects.len() < 2 || self.jobs == Some(1) {
+            return Ok(subjects.iter().map(|subject| audit::audit(subject, options)).collect());
+        }
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(self.jobs.unwrap_or(0))
+            .build()
+            .context("threads cannot be started")?;
+        Ok(pool.install(|| subjects.par_iter().with_max_len(1).map(|s| audit::audit(s, options)).collect()))
+    }
+
+    /// Walks a directory; true if that makes the run incomplete.
+    fn walk(&self, root: &Path, subjects: &mut Vec<Subject>, summary: &mut Summary) -> bool {
+        let walk = directory::walk(root);
+        for (path, why) in &walk.unreadable {
+            complain(&format!("{}: {why}", path.display()));
+        }
+        summary.skipped += walk.skipped;
+        summary.unreadable += walk.unreadable.len() as u64;
+        let empty = walk.found.is_empty();
+        if empty {
+            complain(&format!("{}: no ELF file in this directory", root.display()));
+        }
+        subjects
+            .extend(walk.found.into_iter().map(|path| Subject { path, origin: Origin::Directory }));
+        (empty && !self.allow_empty) || (!walk.unreadable.is_empty() && !self.ignore_unreadable)
+    }
+
+    fn named(&self) -> anyhow::Result<Vec<PathBuf>> {
+        let mut named = self.targets.clone();
+        for (list, separator) in [(&self.files_from, b'\n'), (&self.files0_from, 0)] {
+            let Some(path) = list else { continue };
+            let mut bytes = Vec::new();
+            if path.as_os_str() == "-" {
+                std::io::stdin().lock().read_to_end(&mut bytes).context("standard input cannot be read")?;
+            } else {
+                bytes = std::fs::read(path).with_context(|| format!("{} cannot be read", path.display()))?;
+            }
+            named.extend(
+                bytes
+                    .split(|&b| b == separator)
+                    .filter(|line| !line.is_empty())
+                    .map(|line| PathBuf::from(OsString::from_vec(line.to_vec()))),
+            );
+        }
+        Ok(named)
+    }
+}

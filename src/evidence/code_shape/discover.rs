@@ -1,0 +1,159 @@
+//! Functions of text that neither frame descriptions nor symbols tell of
+//! (`-fno-asynchronous-unwind-tables`, languages that have no use for them).
+//!
+//! The text is swept from one end to the other. Where a direct call leads there is a function; so there is
+//! where a landing pad or a prologue stands, and at an aligned address after a return and its padding.
+//! Functions that are only called through pointers and have none of these are taken for the tail of the one before.
+
+use super::Code;
+use crate::image::functions::{Function, Origin, runtime_sections};
+use crate::image::{Image, merge};
+use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
+use std::ops::Range;
+
+/// Bytes swept at once.
+const WINDOW: u64 = 4 << 20;
+
+/// Gaps smaller than this hold thunks and padding.
+const MIN_GAP: u64 = 64;
+
+/// Text that no function covers, if it is more than half of all.
+pub(super) fn uncovered(image: &Image, functions: &[Function]) -> Vec<Range<u64>> {
+    let text = image.text_ranges();
+    let total = sum(text.iter().map(|r| r.end - r.start));
+    if sum(functions.iter().map(Function::size)).saturating_mul(2) >= total {
+        return Vec::new();
+    }
+    let mut covered: Vec<Range<u64>> = functions.iter().map(|f| f.start..f.end).collect();
+    covered.append(&mut runtime_sections(image));
+    let covered = merge(covered);
+    let mut gaps = Vec::new();
+    for range in &text {
+        let mut at = range.start;
+        let from = covered.partition_point(|c| c.end <= range.start);
+        for cover in covered.get(from..).unwrap_or_default().iter().take_while(|c| c.start < range.end) {
+            gaps.push(at..cover.start);
+            at = at.max(cover.end);
+        }
+        gaps.push(at..range.end);
+    }
+    gaps.retain(|gap| gap.end.saturating_sub(gap.start) >= MIN_GAP);
+    let open = sum(gaps.iter().map(|r| r.end - r.start));
+    if open.saturating_mul(2) > total { gaps } else { Vec::new() }
+}
+
+fn sum(sizes: impl Iterator<Item = u64>) -> u64 {
+    sizes.fold(0, u64::saturating_add)
+}
+
+/// Functions found in the gaps, in order of address, and the bytes swept.
+pub(super) fn functions(image: &Image, code: Code, gaps: &[Range<u64>]) -> (Vec<Function>, u64) {
+    let mut starts: Vec<u64> = Vec::new();
+    let mut left = image.limits.code_bytes;
+    for gap in gaps {
+        let mut at = gap.start;
+        while at < gap.end && left > 0 && starts.len() < image.limits.functions {
+            let size = (gap.end - at).min(WINDOW).min(left);
+            let Some(bytes) = image.read_address(at, size) else { break };
+            match code {
+                Code::X86 { bits } => sweep_x86(bits, &bytes, at, &mut starts),
+                Code::A64 => sweep_a64(&bytes, at, &mut starts),
+            }
+            at += size;
+            left -= size;
+        }
+    }
+    let swept = image.limits.code_bytes - left;
+    starts.sort_unstable();
+    starts.dedup();
+    let mut found = Vec::new();
+    let mut rest = &starts[..];
+    for gap in gaps {
+        let inside = rest.partition_point(|&s| s < gap.end);
+        let (here, after) = rest.split_at(inside);
+        rest = after;
+        let here = here.get(here.partition_point(|&s| s < gap.start)..).unwrap_or_default();
+        for (index, &start) in here.iter().enumerate() {
+            found.push(Function {
+                start,
+                end: here.get(index + 1).copied().unwrap_or(gap.end),
+                name: None,
+                cold: false,
+                saves_high: false,
+                saves_low: false,
+                frame_pointer: false,
+                from: Origin::CallTarget,
+            });
+        }
+    }
+    found.truncate(image.limits.functions);
+    (found, swept)
+}
+
+fn sweep_x86(bits: u32, bytes: &[u8], base: u64, starts: &mut Vec<u64>) {
+    let Ok(mut decoder) = Decoder::try_with_ip(bits, bytes, base, DecoderOptions::NONE) else { return };
+    let mut i = Instruction::default();
+    let (mut after_return, mut padded) = (false, false);
+    let mut pushed_at = None;
+    while decoder.can_decode() {
+        decoder.decode_out(&mut i);
+        let pushed = pushed_at.take();
+        match i.mnemonic() {
+            Mnemonic::Call if matches!(i.op0_kind(), OpKind::NearBranch64 | OpKind::NearBranch32) => {
+                // A call of the next instruction fetches the instruction pointer.
+                if i.near_branch_target() != i.next_ip() {
+                    starts.push(i.near_branch_target());
+                }
+            }
+            Mnemonic::Endbr64 | Mnemonic::Endbr32 => starts.push(i.ip()),
+            Mnemonic::Push if matches!(i.op0_register(), Register::RBP | Register::EBP) => {
+                pushed_at = Some(i.ip())
+            }
+            Mnemonic::Mov
+                if matches!(i.op0_register(), Register::RBP | Register::EBP)
+                    && matches!(i.op1_register(), Register::RSP | Register::ESP) =>
+            {
+                // The push may itself follow a landing pad, which then is the start.
+                starts
+                    .extend(pushed.filter(|&at| starts.last().is_none_or(|&last| at.wrapping_sub(last) > 4)));
+            }
+            Mnemonic::Ret => {
+                after_return = true;
+                padded = false;
+                continue;
+            }
+            Mnemonic::Nop | Mnemonic::Int3 if after_return => {
+                padded = true;
+                continue;
+            }
+            _ => {}
+        }
+        if after_return && padded && i.ip() % 16 == 0 && !i.is_invalid() {
+            starts.push(i.ip());
+        }
+        after_return = false;
+    }
+}
+
+fn sweep_a64(bytes: &[u8], base: u64, starts: &mut Vec<u64>) {
+    let mut ended = true;
+    for (index, word) in bytes.chunks_exact(4).enumerate() {
+        let Ok(word) = <[u8; 4]>::try_from(word) else { break };
+        let word = u32::from_le_bytes(word);
+        let here = base.wrapping_add(index as u64 * 4);
+        let padding = word == 0xd503_201f || word == 0;
+        // bl
+        if word & 0xfc00_0000 == 0x9400_0000 {
+            let offset = i64::from((word << 6).cast_signed() >> 6) * 4;
+            starts.push(here.wrapping_add_signed(offset));
+        }
+        // bti c, paciasp; stp x29, x30, [sp, #-n]! or sub sp, sp, #n where the code before has ended
+        let pad = matches!(word, 0xd503_245f | 0xd503_233f);
+        let prologue = word & 0xffc0_7fff == 0xa980_7bfd || word & 0xff80_03ff == 0xd100_03ff;
+        if pad && ended || prologue && ended {
+            starts.push(here);
+        }
+        // ret, b; padding changes nothing
+        ended = word & 0xffff_fc1f == 0xd65f_0000 || word & 0xfc00_0000 == 0x1400_0000 || ended && padding;
+    }
+}

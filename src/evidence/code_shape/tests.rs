@@ -1,0 +1,160 @@
+use super::*;
+use crate::image::{Input, functions};
+use crate::limits::Limits;
+use proptest::prelude::*;
+
+macro_rules! shape_file {
+    ($name:literal) => {
+        include_bytes!(concat!("../../../testdata/shape/", $name))
+    };
+}
+
+fn open(bytes: &[u8]) -> Image {
+    Image::open(Input::memory(bytes), &Limits::default()).unwrap()
+}
+
+fn judge_all(bytes: &[u8]) -> CodeShape {
+    let image = open(bytes);
+    let table = functions::read(&image);
+    judge(&image, &table.functions, &Selection::All)
+}
+
+#[test]
+fn unoptimized_code_of_two_compilers() {
+    for bytes in [&shape_file!("gcc-O0")[..], shape_file!("clang-O0")] {
+        let shape = judge_all(bytes);
+        assert_eq!(shape.verdict, Verdict::O0);
+        assert_eq!((shape.counts.o0, shape.counts.optimized), (29, 0));
+        assert_eq!((shape.runs.len(), shape.strays.len()), (1, 0));
+        assert!(shape.votes.iter().all(Vote::holds), "{:?}", shape.votes);
+        assert!(shape.sentence.starts_with("29 of 29 judged functions"), "{}", shape.sentence);
+        assert_eq!(claims(&shape)[0].value, "O0");
+    }
+}
+
+#[test]
+fn unoptimized_code_without_frame_pointers() {
+    let shape = judge_all(shape_file!("gcc-O0-omitfp"));
+    assert_eq!(shape.verdict, Verdict::O0);
+    assert_eq!(shape.counts.optimized, 0);
+}
+
+#[test]
+fn optimized_code_at_each_level_and_with_frame_pointers() {
+    let files = [
+        &shape_file!("gcc-O1")[..],
+        shape_file!("gcc-O2"),
+        shape_file!("gcc-O2-fp"),
+        shape_file!("gcc-Os"),
+        shape_file!("clang-O2"),
+    ];
+    for bytes in files {
+        let shape = judge_all(bytes);
+        assert_eq!(shape.verdict, Verdict::Optimized);
+        assert_eq!((shape.counts.o0, shape.runs.len()), (0, 0));
+        assert!(!shape.votes[0].holds() && !shape.votes[1].holds() && !shape.votes[2].holds());
+        assert_eq!(claims(&shape)[0].value, "optimized");
+    }
+}
+
+#[test]
+fn an_unoptimized_file_in_an_optimized_program_is_located() {
+    let shape = judge_all(shape_file!("gcc-mixed"));
+    assert_eq!(shape.verdict, Verdict::Mixed);
+    assert_eq!((shape.counts.o0, shape.counts.optimized), (14, 14));
+    let [optimized, unoptimized] = &shape.runs[..] else { panic!("{:?}", shape.runs) };
+    assert_eq!((optimized.state, optimized.functions), (State::Optimized, 14));
+    assert_eq!((unoptimized.state, unoptimized.functions), (State::O0, 14));
+    assert!(optimized.end <= unoptimized.start);
+    let claims = claims(&shape);
+    assert_eq!(claims.len(), 2);
+    assert_eq!((claims[1].value.as_str(), claims[1].scope), (Some("O0"), Scope::Ranges));
+}
+
+#[test]
+fn a_selection_is_judged_alone() {
+    let image = open(shape_file!("gcc-mixed"));
+    let table = functions::read(&image);
+    let all = judge(&image, &table.functions, &Selection::All);
+    let unoptimized = all.runs[1].start..all.runs[1].end;
+    let part = judge(&image, &table.functions, &Selection::Ranges(vec![unoptimized.clone()]));
+    assert_eq!(part.counts.functions, 14);
+    assert_eq!(part.counts.o0, 14);
+    assert_eq!(part.verdict, Verdict::Unknown(Unknown::TooSmall(14)));
+    assert!(part.functions.iter().all(|j| unoptimized.contains(&j.start)));
+    assert!(part.bytes_read < all.bytes_read);
+}
+
+#[test]
+fn a_sample_is_fixed_and_says_what_it_left_out() {
+    let image = open(shape_file!("gcc-O0"));
+    let table = functions::read(&image);
+    let one = judge(&image, &table.functions, &Selection::Sample(16));
+    let two = judge(&image, &table.functions, &Selection::Sample(16));
+    assert_eq!(one.functions, two.functions);
+    assert_eq!(one.counts.judged(), 16);
+    assert_eq!(one.counts.not_judged, 13);
+    assert_eq!(one.verdict, Verdict::O0);
+    assert!(one.runs.is_empty());
+    assert!(one.bytes_left_out > 0);
+}
+
+#[test]
+fn a_limit_thins_out_evenly_and_is_reported() {
+    let limits = Limits { code_bytes: 3000, ..Limits::default() };
+    let image = Image::open(Input::memory(&shape_file!("gcc-O0")[..]), &limits).unwrap();
+    let table = functions::read(&image);
+    let shape = judge(&image, &table.functions, &Selection::All);
+    assert!(shape.counts.judged() > 10 && shape.counts.judged() < 29);
+    assert_eq!(shape.problems[0].code, "code-limit");
+    let all: u64 = table.functions.iter().map(Function::size).sum();
+    assert!(shape.bytes_left_out > 0 && shape.bytes_left_out < all);
+}
+
+#[test]
+fn without_frame_descriptions_functions_are_found_in_the_code() {
+    let shape = judge_all(shape_file!("gcc-O0-noeh"));
+    assert_eq!(shape.verdict, Verdict::O0);
+    assert_eq!(shape.discovered, 29);
+    assert_eq!(shape.counts.o0, 29);
+    let shape = judge_all(shape_file!("gcc-O2-noeh"));
+    assert_eq!(shape.verdict, Verdict::Optimized);
+    assert_eq!(shape.counts.o0, 0);
+}
+
+#[test]
+fn other_machines() {
+    let shape = judge_all(shape_file!("aarch64-O0"));
+    assert_eq!((shape.verdict.clone(), shape.counts.optimized), (Verdict::O0, 0));
+    let shape = judge_all(shape_file!("aarch64-O2"));
+    assert_eq!((shape.verdict.clone(), shape.counts.o0), (Verdict::Optimized, 0));
+    let shape = judge_all(shape_file!("i386-O0"));
+    assert_eq!((shape.verdict.clone(), shape.counts.optimized), (Verdict::O0, 0));
+    let shape = judge_all(shape_file!("i386-O2"));
+    assert_eq!((shape.verdict.clone(), shape.counts.o0), (Verdict::Optimized, 0));
+    let mut bytes = shape_file!("gcc-O0").to_vec();
+    bytes[18] = 0xf3; // EM_RISCV
+    let shape = judge_all(&bytes);
+    assert_eq!(shape.sentence, "machine code of machine 243 is not read");
+    assert!(claims(&shape).is_empty());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    #[test]
+    fn any_bytes_as_code_never_panic(noise in prop::collection::vec(any::<u8>(), 64..4000)) {
+        for file in [&shape_file!("gcc-O0")[..], shape_file!("aarch64-O0"), shape_file!("i386-O0")] {
+            let image = open(file);
+            let table = functions::read(&image);
+            let text = image.section(".text").unwrap();
+            let mut bytes = file.to_vec();
+            let at = text.offset as usize;
+            let size = noise.len().min(text.size as usize);
+            bytes[at..at + size].copy_from_slice(&noise[..size]);
+            let image = open(&bytes);
+            let shape = judge(&image, &table.functions, &Selection::All);
+            prop_assert!(shape.counts.functions >= shape.counts.judged());
+            let _ = judge(&image, &table.functions, &Selection::Sample(5));
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! From states and votes to a verdict on the whole, with its sentence.
+
+use super::{CodeShape, MIN_FUNCTIONS, Run, State, Unknown, Verdict, segments};
+
+/// Votes that must be for `-O0`, or all but one where fewer are cast.
+const MAJORITY: usize = 3;
+
+/// Redundant loads in 1000 instructions: above this the vote is for `-O0` (builds at `-O0` have 43 to 121; the least
+/// seen in a shipped program is 20).
+const RELOADS_O0: u64 = 20;
+
+/// … and below this the whole cannot be unoptimized.
+const RELOADS_OPTIMIZED: u64 = 10;
+
+/// Fills in runs, strays, verdict and sentence. A sample has gaps, and so no runs.
+pub(super) fn settle(shape: &mut CodeShape, with_runs: bool) {
+    if with_runs {
+        find_runs(shape);
+    }
+    shape.verdict = decide(shape);
+    if shape.verdict == Verdict::Optimized {
+        // One long run that says what the verdict says; only exceptions are worth a place.
+        shape.runs.retain(|run| run.state == State::O0);
+    }
+    shape.sentence = sentence(shape);
+}
+
+fn find_runs(shape: &mut CodeShape) {
+    let states: Vec<State> = shape.functions.iter().map(|j| j.state).collect();
+    let mut runs: Vec<Run> = Vec::new();
+    for wanted in [State::O0, State::Optimized] {
+        for segment in segments::find(&states, wanted) {
+            let (Some(first), Some(last)) =
+                (shape.functions.get(segment.first), shape.functions.get(segment.last))
+            else {
+                continue;
+            };
+            runs.push(Run {
+                start: first.start,
+                end: last.end,
+                state: wanted,
+                functions: segment.matching,
+                decided: segment.decided,
+            });
+        }
+    }
+    runs.sort_by_key(|run| (run.start, run.end));
+    shape.strays = shape
+        .functions
+        .iter()
+        .filter(|j| j.state == State::O0)
+        .filter(|j| {
+            let after = runs.partition_point(|r| r.start <= j.start);
+            let inside = |r: &Run| r.state == State::O0 && j.start < r.end;
+            !after.checked_sub(1).and_then(|i| runs.get(i)).is_some_and(inside)
+        })
+        .map(|j| j.start..j.end)
+        .collect();
+    shape.runs = runs;
+}
+
+fn decide(shape: &CodeShape) -> Verdict {
+    let counts = &shape.counts;
+    let (judged, decided) = (counts.judged(), counts.decided());
+    if judged < MIN_FUNCTIONS {
+        return Verdict::Unknown(Unknown::TooSmall(judged));
+    }
+    let votes = shape.votes.iter().filter(|v| v.holds()).count();
+    // Storing arguments and using the frame is also what builders of structures do; loading again what is
+    // still in a register is what only unoptimized code does, so that vote must be among them.
+    let reloads = shape.totals.redundant * 1000 > shape.totals.instructions * RELOADS_O0;
+    let majority = reloads && votes >= MAJORITY.min(shape.votes.len().saturating_sub(1));
+    // Four in five of the functions that tell anything.
+    let mostly = decided > 0 && counts.o0 * 5 >= decided * 4;
+    let half = counts.o0 * 2 >= decided && counts.o0 > 0;
+    let in_runs = |state| shape.runs.iter().filter(|r| r.state == state).map(|r| r.functions).sum::<u64>();
+    let mixed = in_runs(State::O0) > 0 && in_runs(State::Optimized) > 0;
+    let hardly_reloads = shape.totals.redundant * 1000 < shape.totals.instructions * RELOADS_OPTIMIZED;
+    if decided * 5 < judged && !(hardly_reloads && counts.o0 == 0) {
+        return Verdict::Unknown(Unknown::Undecided { decided, judged });
+    }
+    if (majority && half) || (mostly && votes >= 2) {
+        return if mixed { Verdict::Mixed } else { Verdict::O0 };
+    }
+    if majority {
+        return Verdict::Unknown(Unknown::Disagree { votes, o0: counts.o0, decided });
+    }
+    if in_runs(State::O0) > 0 || (shape.runs.is_empty() && counts.o0 >= 5 && counts.o0 * 20 > decided) {
+        return Verdict::Mixed;
+    }
+    Verdict::Optimized
+}
+
+fn sentence(shape: &CodeShape) -> String {
+    let counts = &shape.counts;
+    match &shape.verdict {
+        Verdict::O0 => format!(
+            "{} of {} judged functions keep their variables in the frame and use no register for them: -O0",
+            counts.o0,
+            counts.judged()
+        ),
+        Verdict::Mixed => {
+            let runs = shape.runs.iter().filter(|run| run.state == State::O0);
+            let ranges = runs.clone().count();
+            let inside: u64 = runs.map(|run| run.functions).sum();
+            let (functions, place) = match ranges {
+                0 => (counts.o0, String::new()),
+                1 => (inside, " in one range of addresses".to_owned()),
+                n => (inside, format!(" in {n} ranges of addresses")),
+            };
+            format!(
+                "{functions} functions{place} are shaped like -O0, {} of {} judged ones are optimized",
+                counts.optimized,
+                counts.judged()
+            )
+        }
+        Verdict::Optimized if counts.optimized * 2 < counts.judged() => format!(
+            "{} of {} judged functions are shaped like -O0, and {} of {} instructions load again what the code has at hand: optimized",
+            counts.o0,
+            counts.judged(),
+            shape.totals.redundant,
+            shape.totals.instructions
+        ),
+        Verdict::Optimized => {
+            let stray =
+                if counts.o0 > 0 { format!(", {} shaped like -O0", counts.o0) } else { String::new() };
+            format!(
+                "{} of {} judged functions are optimized ({} end in a tail call){stray}",
+                counts.optimized,
+                counts.judged(),
+                shape.totals.tail_calls
+            )
+        }
+        Verdict::Unknown(why) => why.to_string(),
+    }
+}

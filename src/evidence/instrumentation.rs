@@ -1,0 +1,315 @@
+//! Instrumentation: sanitizers, coverage, profiling, assertions.
+//!
+//! Imports prove that code calls a run-time library. Symbols that the file defines prove only that the library is in
+//! it, which for a statically linked one is as good. In stripped static files the library's own strings are left.
+
+use super::texts::{self, Texts};
+use super::{Held, Source, Strength};
+use crate::facts::Instrumentation;
+use crate::image::Image;
+use crate::image::bytes::Format;
+use crate::image::linkage::{Linkage, is_packed, is_separate_debug};
+use crate::image::symbols::{Symbol, Symbols};
+use memchr::memmem;
+use object::elf;
+
+/// A sanitizer: its name as in `-fsanitize=`, shared run-time libraries, functions that instrumented code calls, and
+/// the run-time library's own name and option variable.
+struct Sanitizer {
+    name: &'static str,
+    libraries: &'static [&'static str],
+    calls: &'static [&'static str],
+    tool: &'static str,
+    options: &'static str,
+}
+
+const SANITIZERS: [Sanitizer; 6] = [
+    Sanitizer {
+        name: "address",
+        libraries: &["libasan.so", "libclang_rt.asan"],
+        calls: &["__asan_init", "__asan_report_", "__asan_handle_no_return", "__asan_load", "__asan_store"],
+        tool: "AddressSanitizer",
+        options: "ASAN_OPTIONS",
+    },
+    Sanitizer {
+        name: "hwaddress",
+        libraries: &["libhwasan.so", "libclang_rt.hwasan"],
+        calls: &["__hwasan_init", "__hwasan_load", "__hwasan_store", "__hwasan_tag_mismatch"],
+        tool: "HWAddressSanitizer",
+        options: "HWASAN_OPTIONS",
+    },
+    Sanitizer {
+        name: "memory",
+        libraries: &["libclang_rt.msan"],
+        calls: &["__msan_init", "__msan_warning", "__msan_get_context_state"],
+        tool: "MemorySanitizer",
+        options: "MSAN_OPTIONS",
+    },
+    Sanitizer {
+        name: "thread",
+        libraries: &["libtsan.so", "libclang_rt.tsan"],
+        calls: &["__tsan_init", "__tsan_func_entry", "__tsan_read", "__tsan_write"],
+        tool: "ThreadSanitizer",
+        options: "TSAN_OPTIONS",
+    },
+    Sanitizer {
+        name: "leak",
+        libraries: &["liblsan.so", "libclang_rt.lsan"],
+        calls: &["__lsan_init"],
+        tool: "LeakSanitizer",
+        options: "LSAN_OPTIONS",
+    },
+    Sanitizer {
+        name: "undefined",
+        libraries: &["libubsan.so", "libclang_rt.ubsan"],
+        calls: &["__ubsan_handle_"],
+        tool: "UndefinedBehaviorSanitizer",
+        options: "UBSAN_OPTIONS",
+    },
+];
+
+/// Said by the part that all of LLVM's and GCC's run-time libraries share: a whole string, and the beginning of one.
+const SHARED_RUNTIME: &str = "SUMMARY: %s: %s";
+const SHARED_RUNTIME_ERROR: &str = "ERROR: %s failed to ";
+/// The minimal run-time library of `UndefinedBehaviorSanitizer`.
+const MINIMAL_UBSAN: &str = "ubsan: type-mismatch by 0x";
+/// The environment variable of clang's instrumentation profile, and its default file name.
+const LLVM_PROFILE: [&str; 2] = ["LLVM_PROFILE_FILE", "default.profraw"];
+/// The environment variable and file of gprof's run-time.
+const GMON: [&str; 2] = ["GMON_OUT_PREFIX", "gmon.out"];
+
+/// What one pass over the symbol tables notes: for each kind of name, where it was first seen.
+#[derive(Default)]
+struct Names {
+    /// Sanitizers whose functions are called.
+    called: [Option<Source>; SANITIZERS.len()],
+    /// Sanitizers whose functions are in the file.
+    contained: [Option<Source>; SANITIZERS.len()],
+    gcov: Option<Source>,
+    value_profile: Option<Source>,
+    llvm_profile: Option<Source>,
+    traced_coverage: Option<Source>,
+    mcount: Option<Source>,
+    gprof_start: Option<Source>,
+    function_hooks: Option<Source>,
+    fuzzer: Option<Source>,
+    assertions: Option<Source>,
+    /// Whether there was any table that could be read whole.
+    readable: bool,
+}
+
+/// Reads what the file shows of its instrumentation. `debug_build` is for those who know the program.
+///
+/// A sanitizer that only traps (`-fsanitize-trap`) calls nothing and is not seen here.
+pub fn read(image: &Image, linkage: &Linkage, symbols: &Symbols) -> Instrumentation {
+    if is_separate_debug(image) || image.header.kind == elf::ET_CORE || is_packed(image) {
+        return Instrumentation::default();
+    }
+    let names = names(image, linkage, symbols);
+    let mut strings: Vec<&'static str> = vec![SHARED_RUNTIME];
+    strings.extend(LLVM_PROFILE.iter().chain(&GMON));
+    strings.extend(SANITIZERS.iter().flat_map(|s| [s.tool, s.options]));
+    let texts = texts::search(image, &strings, &[SHARED_RUNTIME_ERROR, MINIMAL_UBSAN]);
+    // A static program has no imports; what it contains is told by its texts even when it is stripped.
+    let told =
+        texts.complete && (names.readable || linkage.linked && linkage.complete && !linkage.has_dynamic);
+    Instrumentation {
+        sanitizers: sanitizers(linkage, &names, &texts, told),
+        coverage: held(coverage(image, &names, &texts), told),
+        profiling: held(profiling(image, linkage, &names, &texts), told),
+        debug_build: Held::unknown(),
+        assertions: names
+            .assertions
+            .map_or_else(Held::unknown, |source| Held::new(true, Strength::Structural, source)),
+    }
+}
+
+fn held(by: Option<Source>, told: bool) -> Held<bool> {
+    match by {
+        Some(source) => Held::new(true, Strength::Structural, source),
+        None if told => Held::new(false, Strength::Structural, Source::Elf),
+        None => Held::unknown(),
+    }
+}
+
+fn names(image: &Image, linkage: &Linkage, symbols: &Symbols) -> Names {
+    let mut out = Names::default();
+    let dynamic = symbols.dynamic(image, linkage);
+    let full = symbols.full(image);
+    out.readable = [dynamic, full].iter().any(|table| !table.is_empty() && table.problems.is_empty());
+    for (table, source) in [(dynamic, Source::Imports), (full, Source::Symbols)] {
+        for symbol in table.iter().filter(|s| s.kind != elf::STT_FILE && s.kind != elf::STT_SECTION) {
+            out.note(image, linkage, &symbol, source);
+        }
+    }
+    out
+}
+
+impl Names {
+    fn note(&mut self, image: &Image, linkage: &Linkage, symbol: &Symbol<'_>, table: Source) {
+        let name = symbol.base_name();
+        // A definition is not an import, whichever table it stands in.
+        let source = if symbol.undefined { table } else { Source::Symbols };
+        let is = |known: &str| name == known.as_bytes();
+        let starts = |prefix: &str| name.starts_with(prefix.as_bytes());
+        // A weak reference is only an offer: many programs talk to a sanitizer if one happens to be there.
+        let asked = symbol.undefined && !symbol.is_weak();
+        // A static C library contains a hook only if somebody asked for it.
+        let here = asked || linkage.is_static;
+        let note = |seen: &mut Option<Source>, there: bool| {
+            if there && seen.is_none() {
+                *seen = Some(source);
+            }
+        };
+        if starts("__") {
+            let lists = self.called.iter_mut().zip(&mut self.contained);
+            for (sanitizer, (called, contained)) in SANITIZERS.iter().zip(lists) {
+                let its = sanitizer.calls.iter().any(|call| starts(call));
+                note(called, its && asked);
+                note(contained, its && !symbol.undefined && !symbol.is_weak());
+            }
+        }
+        note(&mut self.gcov, starts("__gcov_init") || starts("__gcov_exit") || starts("llvm_gcov_init"));
+        note(
+            &mut self.value_profile,
+            starts("__gcov_time_profiler_counter")
+                || starts("__gcov_indirect_call")
+                || starts("__gcov_") && memmem::find(name, b"_profiler").is_some(),
+        );
+        note(
+            &mut self.llvm_profile,
+            is("__llvm_profile_runtime") || starts("__llvm_profile_register_function"),
+        );
+        note(&mut self.traced_coverage, asked && starts("__sanitizer_cov_trace_"));
+        let hook = is("mcount") || is("_mcount") || is("__gnu_mcount_nc") || is("__fentry__");
+        note(&mut self.mcount, here && hook);
+        note(&mut self.gprof_start, here && (is("_mcleanup") || is("__monstartup")));
+        note(
+            &mut self.function_hooks,
+            here && (is("__cyg_profile_func_enter") || is("__cyg_profile_func_exit")),
+        );
+        note(&mut self.fuzzer, !symbol.undefined && is("LLVMFuzzerTestOneInput"));
+        // A static C library asserts things itself.
+        let asserts = is("__assert_fail") || is("__assert_perror_fail") || is("__assert2");
+        note(&mut self.assertions, asked && asserts && !linkage.is_static);
+        // PostgreSQL defines the function its assertions call in every build; only a call tells.
+        if is("ExceptionalCondition") && self.assertions.is_none() {
+            let called = asked || !symbol.undefined && is_called(image, symbol.value);
+            note(&mut self.assertions, called);
+        }
+    }
+}
+
+/// Whether any code calls or jumps straight to an address, on the processors where that has one simple form.
+fn is_called(image: &Image, target: u64) -> bool {
+    let x86 = matches!(image.header.machine, elf::EM_X86_64 | elf::EM_386);
+    if !x86 && image.header.machine != elf::EM_AARCH64 {
+        return false;
+    }
+    let mut left = image.limits.code_bytes;
+    for range in image.text_ranges() {
+        let mut at = range.start;
+        while at < range.end && left > 0 {
+            let size = (range.end - at).min(1 << 20).min(left);
+            let Some(code) = image.read_address(at, size) else { break };
+            let aims = |offset: usize, distance: i64, from: u64| {
+                at.wrapping_add(offset as u64).wrapping_add(from).wrapping_add_signed(distance) == target
+            };
+            let found = if x86 {
+                memchr::memchr2_iter(0xe8, 0xe9, &code).any(|offset| {
+                    let distance = LITTLE.u32(&code, offset.saturating_add(1));
+                    distance.is_some_and(|distance| aims(offset, i64::from(distance.cast_signed()), 5))
+                })
+            } else {
+                code.chunks_exact(4).enumerate().any(|(index, bytes)| {
+                    let word = LITTLE.u32(bytes, 0).unwrap_or(0);
+                    // B and BL: 26 bits of signed distance in words.
+                    let distance = i64::from((word << 6).cast_signed() >> 6) * 4;
+                    word & 0x7c00_0000 == 0x1400_0000 && aims(index * 4, distance, 0)
+                })
+            };
+            if found {
+                return true;
+            }
+            // Two windows overlap by one instruction, which for fixed-size ones is a whole word.
+            let step = if range.end - at > size && size > 8 { size - 4 } else { size };
+            at = at.saturating_add(step);
+            left = left.saturating_sub(size);
+        }
+    }
+    false
+}
+
+const LITTLE: Format = Format { is_64: true, little_endian: true };
+
+/// The file is a run-time library of a sanitizer itself.
+fn is_runtime(linkage: &Linkage) -> bool {
+    let soname = linkage.soname.as_deref().unwrap_or_default();
+    let starts = |prefix: &str| soname.starts_with(prefix.as_bytes());
+    starts("libclang_rt.") || SANITIZERS.iter().any(|s| s.libraries.iter().any(|library| starts(library)))
+}
+
+fn sanitizers(linkage: &Linkage, names: &Names, texts: &Texts, told: bool) -> Held<Vec<String>> {
+    let mut found: Vec<String> = Vec::new();
+    let mut sources = Vec::new();
+    let runtime = texts.has(SHARED_RUNTIME) && texts.has(SHARED_RUNTIME_ERROR);
+    let seen = names.called.iter().zip(&names.contained);
+    for (sanitizer, (called, contained)) in SANITIZERS.iter().zip(seen) {
+        let needed = linkage
+            .needed
+            .iter()
+            .any(|library| sanitizer.libraries.iter().any(|prefix| library.starts_with(prefix.as_bytes())));
+        // The larger run-time libraries contain those of `leak` and `undefined`, which proves no use of them.
+        let bundled = matches!(sanitizer.name, "leak" | "undefined") && !found.is_empty();
+        let text = runtime && texts.has(sanitizer.tool) && texts.has(sanitizer.options);
+        let minimal = sanitizer.name == "undefined" && texts.has(MINIMAL_UBSAN);
+        let source = needed
+            .then_some(Source::Elf)
+            .or(*called)
+            .or(contained.filter(|_| !bundled))
+            .or(((text && !bundled) || minimal).then_some(Source::Elf));
+        if let Some(source) = source.filter(|_| !is_runtime(linkage)) {
+            found.push(sanitizer.name.to_owned());
+            sources.push(source);
+        }
+    }
+    if let Some(source) = names.fuzzer {
+        found.push("fuzzer".to_owned());
+        sources.push(source);
+    }
+    if found.is_empty() {
+        if !told {
+            return Held::unknown();
+        }
+        sources.push(Source::Elf);
+    }
+    found.sort_unstable();
+    sources.sort_unstable();
+    sources.dedup();
+    Held { value: Some(found), strength: Strength::Structural, sources }
+}
+
+fn coverage(image: &Image, names: &Names, texts: &Texts) -> Option<Source> {
+    const SECTIONS: [&str; 5] =
+        ["__llvm_covmap", "__llvm_covfun", "__sancov_guards", "__sancov_cntrs", "__sancov_bools"];
+    let left = SECTIONS.iter().any(|name| image.section(name).is_some()) || !texts.gcda.is_empty();
+    names.gcov.or(names.traced_coverage).or(left.then_some(Source::Elf))
+}
+
+fn profiling(image: &Image, linkage: &Linkage, names: &Names, texts: &Texts) -> Option<Source> {
+    const SECTIONS: [&str; 3] = ["__llvm_prf_cnts", "__llvm_prf_data", "xray_instr_map"];
+    // Every kernel module calls the tracer's hook, which the kernel patches out.
+    let kernel = image.section(".modinfo").is_some();
+    let all = |list: &[&str]| list.iter().all(|text| texts.has(text));
+    let left = SECTIONS.iter().any(|name| image.section(name).is_some())
+        || linkage.is_static && all(&GMON)
+        || all(&LLVM_PROFILE);
+    names
+        .mcount
+        .filter(|_| !kernel)
+        .or(names.gprof_start)
+        .or(names.function_hooks)
+        .or(names.value_profile)
+        .or(names.llvm_profile)
+        .or(left.then_some(Source::Elf))
+}

@@ -1,0 +1,453 @@
+//! A `gimli` reader over a section that is never in memory as a whole.
+//!
+//! [`SectionData`] holds one window of the section. A read outside of it moves the window by one
+//! positioned read: small after a jump (a unit's header and root entry fit), doubling while reading goes
+//! on in order. Compressed sections are inflated whole while they are small, and otherwise pass by as a
+//! stream. Relocations of `ET_REL` files are applied to the window, so that nobody can forget them.
+
+use super::relocate::Relocations;
+use super::sections::{Compression, Inflater, Packed, packed};
+use super::{Image, Input, ReadError, Section};
+use gimli::{ReaderOffsetId, RunTimeEndian};
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+use std::io::Read;
+use std::ops::Range;
+
+/// Window after a jump.
+const JUMP: u64 = 256;
+/// Largest window.
+const WINDOW: u64 = 64 << 10;
+/// Sections up to this size are fetched by one read.
+const SMALL: u64 = 8 << 10;
+/// No relocated field is longer.
+const FIELD: u64 = 8;
+/// Bytes that a stream keeps behind the place last read.
+const BEHIND: u64 = 64 << 10;
+/// Largest run of bytes handed out in one piece.
+const PIECE: u64 = 16 << 20;
+
+/// One section's bytes, read on demand.
+#[derive(Debug)]
+pub struct SectionData {
+    /// Name of the section.
+    pub name: String,
+    /// How it is compressed in the file.
+    pub compression: Option<Compression>,
+    /// Bytes of it that the file lacks, being cut off.
+    pub cut: u64,
+    /// Bytes of the file that it takes to read it whole: its own and those of its relocations.
+    pub file_bytes: u64,
+    endian: RunTimeEndian,
+    len: u64,
+    window: RefCell<Window>,
+    failure: RefCell<Option<String>>,
+    moves: Cell<u64>,
+}
+
+#[derive(Debug)]
+struct Window {
+    bytes: Vec<u8>,
+    start: u64,
+    /// Up to where (in the section) `bytes` may be read: behind lie bytes not yet relocated.
+    end: u64,
+    next: u64,
+    source: Source,
+    relocations: Option<Relocations>,
+    unapplied: Vec<Range<u64>>,
+}
+
+#[derive(Debug)]
+enum Source {
+    File(Input),
+    Whole,
+    Stream { packed: Packed, inflater: Option<Box<Inflater>>, budget: u64 },
+}
+
+impl SectionData {
+    /// Opens a section. Compressed ones are inflated at once if that takes no more than `memory`
+    /// bytes, from which it is deducted, and otherwise while reading.
+    ///
+    /// Errors: no data in this file, a bad compression header, a claim beyond the limits, damaged data.
+    pub fn open(image: &Image, section: &Section, memory: &mut u64) -> Result<Self, ReadError> {
+        let name = String::from_utf8_lossy(&section.name).into_owned();
+        let what = format!("section {name}");
+        if !section.has_data() {
+            return Err(ReadError::Damaged { what, why: "holds no data in this file".to_owned() });
+        }
+        let relocations = Relocations::of(image, section)?;
+        let relocation_bytes = relocations.as_ref().map_or(0, |r| r.bytes);
+        let endian = if image.header.little_endian { RunTimeEndian::Little } else { RunTimeEndian::Big };
+        let packed = packed(image, section)?;
+        let compression = packed.as_ref().map(|p| p.how);
+        let mut bytes = Vec::new();
+        let mut cut = 0;
+        let (source, len) = match packed {
+            None => {
+                // A section that runs past the end of the file is read as far as it goes.
+                let there = image.input.len().saturating_sub(section.offset).min(section.size);
+                cut = section.size - there;
+                let part = image.input.part(section.offset, there).ok_or(ReadError::OutOfFile {
+                    what,
+                    offset: section.offset,
+                    size: section.size,
+                    file: image.input.len(),
+                })?;
+                (Source::File(part), there)
+            }
+            Some(packed) if packed.size <= *memory => {
+                *memory -= packed.size;
+                bytes = packed.inflate()?;
+                (Source::Whole, packed.size)
+            }
+            Some(packed) => {
+                let len = packed.size;
+                (Source::Stream { packed, inflater: None, budget: len.saturating_mul(4) }, len)
+            }
+        };
+        let mut window =
+            Window { bytes, start: 0, end: 0, next: JUMP, source, relocations, unapplied: vec![] };
+        if matches!(window.source, Source::Whole) {
+            window.end = len;
+            window.relocate(0..len);
+        }
+        Ok(Self {
+            name,
+            compression,
+            cut,
+            file_bytes: (section.size - cut).saturating_add(relocation_bytes),
+            endian,
+            len,
+            window: RefCell::new(window),
+            failure: RefCell::new(None),
+            moves: Cell::new(0),
+        })
+    }
+
+    /// Opens a compressed section as a stream, whatever its size: for reading once, in order.
+    pub fn open_forward(image: &Image, section: &Section) -> Result<Self, ReadError> {
+        Self::open(image, section, &mut 0)
+    }
+
+    /// A reader over the whole section.
+    pub fn reader(&self) -> SectionReader<'_> {
+        SectionReader { data: self, at: 0, end: self.len }
+    }
+
+    /// A reader from `offset` to the end of the section (empty past the end).
+    pub fn reader_at(&self, offset: u64) -> SectionReader<'_> {
+        SectionReader { data: self, at: offset.min(self.len), end: self.len }
+    }
+
+    /// Size in bytes, inflated.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether there are no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Why the last [`gimli::Error::Io`] came about.
+    pub fn take_failure(&self) -> Option<String> {
+        self.failure.take()
+    }
+
+    /// How often the window was moved.
+    pub fn moves(&self) -> u64 {
+        self.moves.get()
+    }
+
+    /// The bytes from `offset` up to a NUL, or `None` where none follows. At most `limit` bytes are
+    /// kept; the second value tells whether that cut the string.
+    pub fn c_string(&self, offset: u64, limit: usize) -> gimli::Result<Option<(Vec<u8>, bool)>> {
+        let mut out = Vec::new();
+        let mut at = offset;
+        while at < self.len {
+            let found = self.with(at, 1, |bytes| {
+                let end = memchr::memchr(0, bytes);
+                let piece = &bytes[..end.unwrap_or(bytes.len())];
+                out.extend_from_slice(&piece[..piece.len().min(limit - out.len())]);
+                (piece.len() as u64, end.is_some(), out.len())
+            })?;
+            let (taken, ended, kept) = found;
+            if ended {
+                return Ok(Some((out, kept as u64 != at - offset + taken)));
+            }
+            at += taken;
+            if kept == limit {
+                // Not looking for the end: the string is too long either way.
+                return Ok(Some((out, true)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Hands the bytes that are at hand from `offset` on (at least one) to `use_bytes`.
+    ///
+    /// Errors: the section ends there or cannot be read; [`Self::take_failure`] tells why.
+    #[inline]
+    pub fn piece<T>(&self, offset: u64, use_bytes: impl FnOnce(&[u8]) -> T) -> gimli::Result<T> {
+        self.with(offset, 1, use_bytes)
+    }
+
+    fn fail(&self, why: impl Into<String>) -> gimli::Error {
+        *self.failure.borrow_mut() = Some(why.into());
+        gimli::Error::Io
+    }
+
+    /// Hands the bytes from `at` on, at least `least` (at most [`FIELD`] × 2), to `use_bytes`.
+    #[inline]
+    fn with<T>(&self, at: u64, least: u64, use_bytes: impl FnOnce(&[u8]) -> T) -> gimli::Result<T> {
+        let mut window = self.window.borrow_mut();
+        if at < window.start || at.saturating_add(least) > window.end {
+            self.moves.set(self.moves.get() + 1);
+            window.move_to(at, least, self.len).map_err(|why| self.fail(why))?;
+        }
+        let bytes = window.bytes.get((at - window.start) as usize..(window.end - window.start) as usize);
+        match bytes {
+            Some(bytes) if bytes.len() as u64 >= least => Ok(use_bytes(bytes)),
+            _ => Err(self.fail("the file ends there")),
+        }
+    }
+
+    /// Whether a relocation that could not be applied touches these bytes.
+    #[inline]
+    fn check(&self, range: Range<u64>) -> gimli::Result<()> {
+        let window = self.window.borrow();
+        if window.unapplied.is_empty() {
+            return Ok(());
+        }
+        if window.unapplied.iter().any(|r| r.start < range.end && range.start < r.end) {
+            drop(window);
+            return Err(self.fail("a relocation there is of an unknown type or damaged"));
+        }
+        Ok(())
+    }
+}
+
+impl Window {
+    fn move_to(&mut self, at: u64, least: u64, len: u64) -> Result<(), String> {
+        if at.saturating_add(least) > len {
+            return Err("the section ends there".to_owned());
+        }
+        match &mut self.source {
+            Source::Whole => Ok(()),
+            Source::File(input) => {
+                let going_on = at <= self.end && at >= self.start && self.end > 0;
+                let size = if len <= SMALL {
+                    len
+                } else if going_on {
+                    (self.next * 2).min(WINDOW)
+                } else {
+                    JUMP
+                };
+                self.next = size;
+                let start = if len <= SMALL { 0 } else { at };
+                let end = start.saturating_add(size.max(least)).min(len);
+                let pad = if self.relocations.is_some() { FIELD } else { 0 };
+                let (from, to) = (start.saturating_sub(pad), end.saturating_add(pad).min(len));
+                self.bytes.resize((to - from) as usize, 0);
+                let got = input.read_at(from, &mut self.bytes).map_err(|e| e.to_string());
+                let got = got.inspect_err(|_| (self.start, self.end) = (0, 0))?;
+                self.bytes.truncate(got);
+                (self.start, self.end) = (from, end.min(from + got as u64));
+                self.unapplied.clear();
+                if pad > 0 {
+                    self.relocate(from..end);
+                    let front = (start - from).min(self.bytes.len() as u64);
+                    self.bytes.drain(..front as usize);
+                    self.start = start;
+                }
+                Ok(())
+            }
+            Source::Stream { .. } => self.stream_to(at, least, len),
+        }
+    }
+
+    /// Inflates on until the window holds `at..at + least`.
+    fn stream_to(&mut self, at: u64, least: u64, len: u64) -> Result<(), String> {
+        let wanted = at.saturating_add(least);
+        if at < self.start {
+            // Back to what has passed by: from the start again, as long as the budget lasts.
+            let Source::Stream { inflater, .. } = &mut self.source else { return Ok(()) };
+            *inflater = None;
+        }
+        let mut chunk = vec![0; WINDOW as usize];
+        loop {
+            let Source::Stream { packed, inflater, budget } = &mut self.source else { return Ok(()) };
+            if inflater.is_none() {
+                self.bytes.clear();
+                (self.start, self.end) = (0, 0);
+                self.unapplied.clear();
+            }
+            if self.end >= wanted {
+                return Ok(());
+            }
+            let stream = inflater.get_or_insert_with(|| Box::new(packed.inflater()));
+            if *budget == 0 {
+                return Err("too many passes over a compressed section".to_owned());
+            }
+            let got = stream.read(&mut chunk).map_err(|e| e.to_string())?;
+            *budget = budget.saturating_sub(got as u64);
+            let held = self.start + self.bytes.len() as u64;
+            if got == 0 {
+                return Err(format!("the compressed data ends after {held} of {len} bytes"));
+            }
+            // What lies far behind is let go.
+            let keep_from = at.saturating_sub(BEHIND).min(self.end);
+            if keep_from > self.start.saturating_add(BEHIND) {
+                self.bytes.drain(..(keep_from - self.start) as usize);
+                self.start = keep_from;
+                self.unapplied.retain(|r| r.end > keep_from);
+            }
+            self.bytes.extend_from_slice(&chunk[..got]);
+            let whole = self.start + self.bytes.len() as u64;
+            let ready = if self.relocations.is_none() || whole == len {
+                whole
+            } else {
+                whole.saturating_sub(FIELD).max(self.end)
+            };
+            let fields = self.end..ready;
+            self.relocate(fields);
+            self.end = ready;
+        }
+    }
+
+    fn relocate(&mut self, fields: Range<u64>) {
+        if let Some(relocations) = &mut self.relocations {
+            relocations.apply(self.start, &mut self.bytes, fields, &mut self.unapplied);
+        }
+    }
+}
+
+/// A place in a section, and where reading stops.
+#[derive(Debug, Clone, Copy)]
+pub struct SectionReader<'a> {
+    data: &'a SectionData,
+    at: u64,
+    end: u64,
+}
+
+impl SectionReader<'_> {
+    /// Offset in the section.
+    pub fn offset(&self) -> u64 {
+        self.at
+    }
+
+    #[inline]
+    fn take(&self, len: u64) -> gimli::Result<u64> {
+        match self.at.checked_add(len) {
+            Some(end) if end <= self.end => Ok(end),
+            _ => Err(gimli::Error::UnexpectedEof(ReaderOffsetId(self.at))),
+        }
+    }
+
+    fn all(&self) -> gimli::Result<Vec<u8>> {
+        let len = self.end - self.at;
+        if len > PIECE {
+            return Err(self.data.fail(format!("{len} bytes in one piece are too many")));
+        }
+        let mut out = Vec::new();
+        let mut at = self.at;
+        while at < self.end {
+            let left = self.end - at;
+            at += self.data.with(at, 1, |bytes| {
+                let piece = &bytes[..bytes.len().min(left as usize)];
+                out.extend_from_slice(piece);
+                piece.len() as u64
+            })?;
+        }
+        Ok(out)
+    }
+}
+
+impl gimli::Reader for SectionReader<'_> {
+    type Endian = RunTimeEndian;
+    type Offset = u64;
+
+    fn endian(&self) -> RunTimeEndian {
+        self.data.endian
+    }
+
+    fn len(&self) -> u64 {
+        self.end - self.at
+    }
+
+    fn empty(&mut self) {
+        self.end = self.at;
+    }
+
+    fn truncate(&mut self, len: u64) -> gimli::Result<()> {
+        self.end = self.take(len)?;
+        Ok(())
+    }
+
+    fn offset_from(&self, base: &Self) -> u64 {
+        self.at.saturating_sub(base.at)
+    }
+
+    fn offset_id(&self) -> ReaderOffsetId {
+        ReaderOffsetId(self.at)
+    }
+
+    fn lookup_offset_id(&self, id: ReaderOffsetId) -> Option<u64> {
+        (self.at..=self.end).contains(&id.0).then(|| id.0 - self.at)
+    }
+
+    fn find(&self, byte: u8) -> gimli::Result<u64> {
+        let mut at = self.at;
+        while at < self.end {
+            let left = (self.end - at) as usize;
+            let (found, seen) = self.data.with(at, 1, |bytes| {
+                let piece = &bytes[..bytes.len().min(left)];
+                (memchr::memchr(byte, piece), piece.len())
+            })?;
+            if let Some(found) = found {
+                return Ok(at - self.at + found as u64);
+            }
+            at += seen as u64;
+        }
+        Err(gimli::Error::UnexpectedEof(ReaderOffsetId(self.at)))
+    }
+
+    fn skip(&mut self, len: u64) -> gimli::Result<()> {
+        self.at = self.take(len)?;
+        Ok(())
+    }
+
+    fn split(&mut self, len: u64) -> gimli::Result<Self> {
+        let end = self.take(len)?;
+        let first = Self { end, ..*self };
+        self.at = end;
+        Ok(first)
+    }
+
+    fn to_slice(&self) -> gimli::Result<Cow<'_, [u8]>> {
+        self.all().map(Cow::Owned)
+    }
+
+    fn to_string(&self) -> gimli::Result<Cow<'_, str>> {
+        String::from_utf8(self.all()?).map(Cow::Owned).map_err(|_| gimli::Error::BadUtf8)
+    }
+
+    fn to_string_lossy(&self) -> gimli::Result<Cow<'_, str>> {
+        Ok(Cow::Owned(String::from_utf8_lossy(&self.all()?).into_owned()))
+    }
+
+    #[inline]
+    fn read_slice(&mut self, buffer: &mut [u8]) -> gimli::Result<()> {
+        let len = buffer.len() as u64;
+        let end = self.take(len)?;
+        if len > 2 * FIELD {
+            let piece = Self { end, ..*self };
+            buffer.copy_from_slice(&piece.all()?);
+        } else {
+            self.data.with(self.at, len, |bytes| buffer.copy_from_slice(&bytes[..buffer.len()]))?;
+        }
+        self.data.check(self.at..end)?;
+        self.at = end;
+        Ok(())
+    }
+}

@@ -1,0 +1,508 @@
+//! Everything about a program of the family that its own file shows.
+
+use super::loadable::{ModuleFile, Server};
+use super::memory::Memory;
+use super::modules::{self, Hints, Table};
+use super::scan::{self, Found};
+use super::version::{self, Family, Version};
+use super::{NginxFacts, catalogue, directives, identify, markers, merging, signature};
+use crate::evidence::{Claim, Held, Scope, Source, Strength};
+use crate::facts::{Base, ConfigureArgument, Conflict, Linkage, Module, ModuleOrigin, Problem, Product};
+use crate::image::Image;
+use crate::image::linkage::Linkage as Linked;
+use crate::image::pointers::Pointers;
+use crate::image::symbols::Symbols;
+use object::elf;
+use std::collections::BTreeSet;
+
+/// Reads a program of the nginx family, or a module built to be loaded by one. `None` if the file is neither.
+///
+/// The constants are searched for the program's texts and for the module signature (at most 48 MiB of them); everything
+/// else is reached through pointers.
+pub fn read(image: &Image, linkage: &Linked, symbols: &Symbols, pointers: &Pointers) -> Option<NginxFacts> {
+    if !linkage.linked {
+        return None;
+    }
+    let memory = Memory::new(image);
+    let found = scan::find(&memory)?;
+    let exports = symbols.dynamic(image, linkage);
+    let hint = |name: &[u8]| exports.iter().find(|s| s.name == name && !s.undefined).map(|s| s.value);
+    let hints = Hints { table: hint(b"ngx_modules"), names: hint(b"ngx_module_names") };
+    let table = modules::read(&memory, pointers, &found.signatures, &found.core_module, hints);
+    let says_itself = found.said.configure_raw.is_some() || !found.said.version_lines.is_empty();
+    if found.said.configure_raw.is_none() && table.structures.is_empty() {
+        return None;
+    }
+    let library = image.header.kind == elf::ET_DYN && !linkage.pie;
+    let is_module = !says_itself && (found.core_module.is_empty() || library);
+    let mut out = super::from_words(&found.said, found.problems.clone(), Some(&found.places));
+    if is_module {
+        out.product = module_product(&table);
+    }
+    let listed = identify::modules(&memory, symbols, &out.product, &out.nginx, &table, is_module);
+    out.problems.extend(listed.problems);
+    add_modules(&mut out, listed.modules, is_module, &exports.iter().collect::<Vec<_>>());
+    let names: Vec<String> = out
+        .nginx
+        .modules
+        .iter()
+        .flatten()
+        .take(table.structures.len())
+        .map(|module| module.name.clone())
+        .collect();
+    if !names.is_empty() {
+        let pairs = names.iter().map(String::as_str).zip(&table.structures);
+        out.nginx.directives = Some(directives::all(&memory, pointers, pairs));
+    }
+    add_signature(&mut out, &found, &table);
+    add_version_number(&mut out, &table);
+    if let Some(mut merging) = merging::read(&table.structures) {
+        let arguments = out.nginx.configure_arguments.as_deref().unwrap_or_default();
+        if merging::explained_otherwise(arguments, out.nginx.compiler_line.as_deref()) {
+            merging.unmerged.clear();
+        }
+        out.claims.extend(merging::claims(&merging, &names));
+        out.unmerged_modules = merging.unmerged.iter().filter_map(|&n| names.get(n).cloned()).collect();
+    }
+    add_features(&mut out, &memory, &found, is_module);
+    let imports_kernel_tls = exports.iter().any(|s| s.undefined && s.base_name() == b"SSL_sendfile");
+    let imports_jit = exports.iter().any(|s| s.undefined && s.base_name().starts_with(b"pcre2_jit_compile"));
+    for (present, fact) in [(imports_kernel_tls, "nginx.ktls"), (imports_jit, "nginx.pcre_jit")] {
+        if present && !out.features.contains_key(fact) {
+            out.features.insert(fact.to_owned(), Held::new(true, Strength::Structural, Source::Imports));
+        }
+    }
+    out.server = server(&out, &table, &names);
+    Some(out)
+}
+
+/// Reads a module file for holding it against a server. `None` if the file holds no module structures.
+pub fn read_module(
+    image: &Image,
+    linkage: &Linked,
+    symbols: &Symbols,
+    pointers: &Pointers,
+    path: &str,
+) -> Option<ModuleFile> {
+    let facts = read(image, linkage, symbols, pointers)?;
+    let server = facts.server?;
+    Some(ModuleFile {
+        path: path.to_owned(),
+        names: server.modules,
+        version: server.version,
+        signature: server.signature,
+        angie: server.angie,
+    })
+}
+
+/// A loadable module names no program; its structures hold the version it was compiled for.
+fn module_product(table: &Table) -> Product {
+    let first = table.structures.first();
+    let version = first.and_then(|s| s.version).and_then(Version::from_number);
+    let base = if first.is_some_and(|s| s.angie) { "angie" } else { "nginx" };
+    Product {
+        name: "nginx-module".to_owned(),
+        version: None,
+        base: Some(Base { name: base.to_owned(), version: version.map(|v| v.to_string()) }),
+        build_text: None,
+    }
+}
+
+fn add_modules(
+    out: &mut NginxFacts,
+    listed: Option<Vec<Module>>,
+    is_module: bool,
+    exports: &[crate::image::symbols::Symbol<'_>],
+) {
+    let Some(mut modules) = listed else { return };
+    let exported: BTreeSet<&[u8]> = exports.iter().filter(|s| !s.undefined).map(|s| s.name).collect();
+    let arguments = out.nginx.configure_arguments.clone().unwrap_or_default();
+    let family = version::family(Some(&out.product));
+    let expected = catalogue::expected(family, version::nginx_version(Some(&out.product)), &arguments);
+    for module in &mut modules {
+        if exported.contains(module.name.as_bytes()) {
+            module.sources.push(Source::Symbols);
+        }
+        let asked = expected.iter().any(|(row, dynamic)| {
+            row.name == module.name
+                && !dynamic
+                && row.with.iter().any(|option| arguments.iter().any(|a| a.name == *option))
+        });
+        if asked && !module.sources.contains(&Source::ConfigureArguments) {
+            module.sources.push(Source::ConfigureArguments);
+        }
+    }
+    if !is_module {
+        let missing = contradicted(&out.product, &expected, &modules, &arguments);
+        if !missing.is_empty() {
+            out.conflicts.push(Conflict {
+                fact: "nginx.modules".to_owned(),
+                claims: vec![
+                    modules_claim(
+                        &missing,
+                        Strength::Declared,
+                        Source::ConfigureArguments,
+                        "asked for by options",
+                    ),
+                    modules_claim(&[], Strength::Structural, Source::ModuleTable, "not in the module table"),
+                ],
+            });
+        }
+        let dynamic = super::declared_modules(&out.product, &arguments, Linkage::Dynamic, &mut out.problems);
+        modules.extend(dynamic);
+        out.nginx.disabled = super::disabled(&out.product, &modules);
+    }
+    out.nginx.modules = Some(modules);
+}
+
+/// Modules that an option asks for by name and the table does not have: the text is not that of this build.
+fn contradicted<'c>(
+    product: &Product,
+    expected: &[(&'c catalogue::Known, bool)],
+    modules: &[Module],
+    arguments: &[ConfigureArgument],
+) -> Vec<&'c str> {
+    let there = |name: &str| modules.iter().any(|m| m.name == name);
+    if version::is_plus(Some(product)) || !modules.iter().any(|m| m.sources.contains(&Source::ModuleTable)) {
+        return Vec::new();
+    }
+    expected
+        .iter()
+        .filter(|(row, dynamic)| {
+            let asked = row.with.first().is_some_and(|option| {
+                catalogue::module_names_match(option.trim_start_matches("--with-"), row.name)
+                    && arguments.iter().any(|a| a.name == *option)
+            });
+            // Options for parts that are not compiled at all do nothing.
+            let whole = ["stream", "mail", "http"].iter().all(|part| {
+                !row.name.starts_with(&format!("ngx_{part}_")) || there(&format!("ngx_{part}_module"))
+            });
+            asked && whole && !dynamic && !there(row.name)
+        })
+        .map(|(row, _)| row.name)
+        .collect()
+}
+
+fn modules_claim(names: &[&str], strength: Strength, source: Source, quote: &str) -> Claim {
+    Claim {
+        fact: "nginx.modules".to_owned(),
+        value: names.into(),
+        strength,
+        source,
+        scope: Scope::File,
+        at: None,
+        quote: Some(quote.to_owned()),
+    }
+}
+
+/// The signature most structures point at, decoded.
+fn add_signature(out: &mut NginxFacts, found: &Found, table: &Table) {
+    let text_at = |address: u64| found.signatures.iter().find(|(at, _)| *at == address).map(|(_, raw)| raw);
+    let used = table.structures.iter().find_map(|s| s.signature).and_then(text_at);
+    let Some(raw) = used.or_else(|| found.signatures.first().map(|(_, raw)| raw)) else { return };
+    let base = table.structures.first().and_then(|s| s.version).and_then(Version::from_number);
+    let mut family = version::family(Some(&out.product));
+    if raw.starts_with("Angie,") {
+        family = Family::Angie;
+    }
+    // Angie began with the layout of nginx 1.23.1, and says from 1.5.0 on which nginx it holds.
+    let fallback = if family == Family::Angie { Some(Version(1, 23, 1)) } else { base };
+    let version = version::nginx_version(Some(&out.product)).or(fallback);
+    out.nginx.signature = Some(signature::decode(raw, family, version));
+    let mut others: Vec<&str> =
+        found.signatures.iter().map(|(_, text)| text.as_str()).filter(|t| *t != raw).collect();
+    others.dedup();
+    if !others.is_empty() {
+        out.problems.push(Problem::notice(
+            "several-signatures",
+            format!("module signatures differ within the file: {raw} and {}", others.join(", ")),
+        ));
+    }
+}
+
+/// The version in the module structures is compiled in by every module and is hardest to fake; where it disagrees with
+/// the text, both are kept.
+fn add_version_number(out: &mut NginxFacts, table: &Table) {
+    let mut numbers: Vec<u64> = table.structures.iter().filter_map(|s| s.version).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    let Some(number) = numbers.first().copied() else { return };
+    let Some(version) = Version::from_number(number) else { return };
+    let claim = |number: u64| Claim {
+        fact: "product.version".to_owned(),
+        value: Version::from_number(number).map(|v| v.to_string()).into(),
+        strength: Strength::Structural,
+        source: Source::ModuleTable,
+        scope: if numbers.len() == 1 { Scope::File } else { Scope::Some },
+        at: None,
+        quote: Some(format!("version number {number} in the module structures")),
+    };
+    let own: Vec<Claim> = numbers.iter().copied().map(claim).collect();
+    let angie = out.product.name == "angie";
+    let said = if angie { out.product.version.as_deref() } else { version_text(&out.product) };
+    let said = said.and_then(|text| text.parse::<Version>().ok());
+    let agrees = said.is_none_or(|said| numbers.len() == 1 && said == version);
+    if !agrees {
+        let mut claims: Vec<Claim> =
+            out.claims.iter().filter(|c| c.fact == "product.version").cloned().collect();
+        claims.extend(own.iter().cloned());
+        out.conflicts.push(Conflict { fact: "product.version".to_owned(), claims });
+    }
+    if out.product.name == "nginx" && out.product.version.is_none() {
+        out.product.version = Some(version.to_string());
+    }
+    out.claims.extend(own);
+}
+
+/// The version that stands in the structures: that of the nginx inside a fork, where it has one.
+fn version_text(product: &Product) -> Option<&str> {
+    match &product.base {
+        Some(base) => base.version.as_deref(),
+        None => product.version.as_deref(),
+    }
+}
+
+fn add_features(out: &mut NginxFacts, memory: &Memory<'_>, found: &Found, is_module: bool) {
+    let (mut features, claims, conflicts) = markers::read(memory, found);
+    if is_module {
+        // What is absent from a module says nothing of the server, and texts may be a module's own.
+        features.clear();
+        return;
+    }
+    out.claims.extend(claims);
+    out.conflicts.extend(conflicts);
+    if let Some(modules) = &out.nginx.modules {
+        let threads =
+            modules.iter().any(|m| m.name == "ngx_thread_pool_module" && m.linkage == Linkage::Static);
+        features.insert(
+            "nginx.threads".to_owned(),
+            Held::new(threads, Strength::Structural, Source::ModuleTable),
+        );
+    }
+    if out.product.name == "openresty" {
+        let no_pool = out.product.build_text.as_deref() == Some("no pool");
+        features
+            .insert("nginx.no_pool".to_owned(), Held::new(no_pool, Strength::Declared, Source::BuildString));
+    }
+    if let Some(shown) = features.get("nginx.debug") {
+        let declared = &out.nginx.debug;
+        let mut held = shown.clone();
+        if declared.value.is_some() {
+            if declared.value == shown.value {
+                held.sources.extend(&declared.sources);
+            } else {
+                let claims = out.claims.iter().filter(|c| c.fact == "nginx.debug").cloned().collect();
+                out.conflicts.push(Conflict { fact: "nginx.debug".to_owned(), claims });
+            }
+        }
+        out.nginx.debug = held;
+    }
+    out.features = features;
+}
+
+fn server(out: &NginxFacts, table: &Table, names: &[String]) -> Option<Server> {
+    let first = table.structures.first()?;
+    Some(Server {
+        family: if first.angie { Family::Angie } else { version::family(Some(&out.product)) },
+        nginx: version::nginx_version(Some(&out.product)),
+        version: first.version,
+        signature: out.nginx.signature.as_ref().map(|s| s.raw.clone()),
+        angie: first.angie,
+        modules: names.to_vec(),
+    })
+}
+
+/// Where a module comes from.
+pub(super) fn origin(product: &Product, arguments: Option<&[ConfigureArgument]>, name: &str) -> ModuleOrigin {
+    if catalogue::known(name).is_some() {
+        return ModuleOrigin::Builtin;
+    }
+    let Some(arguments) = arguments else { return ModuleOrigin::Unknown };
+    if product.name == "openresty" && catalogue::is_bundled_with_openresty(name) {
+        return ModuleOrigin::Bundled;
+    }
+    let directories: Vec<&str> =
+        arguments.iter().filter(|a| a.name == "--add-module").filter_map(|a| a.value.as_deref()).collect();
+    let brings = |directory: &&str| {
+        let symbols = catalogue::symbols_of_directory(directory);
+        symbols.is_empty()
+            || symbols
+                .iter()
+                .any(|s| *s == name || s.strip_suffix('*').is_some_and(|prefix| name.starts_with(prefix)))
+    };
+    if let Some(directory) = directories.iter().find(|d| brings(d)) {
+        let own = product.name == "tengine" && directory.trim_start_matches("./").starts_with("modules/");
+        return if own { ModuleOrigin::Bundled } else { ModuleOrigin::ThirdParty };
+    }
+    // Of forks and of nginx Plus only some versions are known, so a module of their own may be meant.
+    let whole_history = matches!(product.name.as_str(), "nginx" | "openresty" | "freenginx");
+    let known_version = version::nginx_version(Some(product)).is_some_and(|v| v <= catalogue::NEWEST);
+    if whole_history && known_version && !version::is_plus(Some(product)) {
+        ModuleOrigin::DistroPatch
+    } else {
+        ModuleOrigin::Unknown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::synthetic::{self, Program};
+    use super::*;
+    use crate::compiler::Level;
+    use crate::image::bytes::Format;
+    use crate::image::linkage;
+
+    const WIDE: Format = Format { is_64: true, little_endian: true };
+    const MODULES: [(&str, &[u8; 4], &[&str]); 6] = [
+        ("ngx_core_module", b"CORE", &["daemon", "user"]),
+        ("ngx_errlog_module", b"CORE", &["error_log"]),
+        ("ngx_conf_module", b"CONF", &["include"]),
+        ("ngx_http_module", b"CORE", &["http"]),
+        ("ngx_http_header_count_module", b"HTTP", &[]),
+        ("ngx_http_gzip_static_module", b"HTTP", &["gzip_static"]),
+    ];
+    const TEXTS: [&str; 6] = [
+        "nginx version: nginx/1.22.1\n",
+        "built by gcc 12.2.0 (Debian 12.2.0-14) \n",
+        "built with OpenSSL 3.0.2 15 Mar 2022\n",
+        "configure arguments: --with-cc-opt='-O2 -O0' --with-http_gzip_static_module --with-mail=dynamic\n",
+        "\"debug_connection\" is ignored, you need to rebuild nginx using --with-debug option to enable it",
+        "nginx was built without debug support",
+    ];
+
+    fn facts(program: &Program) -> Option<NginxFacts> {
+        facts_of(program.bytes())
+    }
+
+    fn facts_of(bytes: Vec<u8>) -> Option<NginxFacts> {
+        let image = synthetic::image(bytes);
+        let linkage = linkage::read(&image);
+        read(&image, &linkage, &Symbols::new(), &Pointers::read(&image, &linkage))
+    }
+
+    fn names(facts: &NginxFacts, linkage: Linkage) -> Vec<&str> {
+        let list = facts.nginx.modules.as_deref().unwrap();
+        list.iter().filter(|m| m.linkage == linkage).map(|m| m.name.as_str()).collect()
+    }
+
+    #[test]
+    fn a_stripped_static_program_of_every_word_size_and_byte_order() {
+        for (is_64, little_endian) in [(true, true), (false, true), (true, false), (false, false)] {
+            let format = Format { is_64, little_endian };
+            let got = facts(&synthetic::nginx(format, &MODULES, &[], &TEXTS)).unwrap();
+            let want: Vec<&str> = MODULES.iter().map(|(name, ..)| *name).collect();
+            assert_eq!(names(&got, Linkage::Static), want);
+            assert!(names(&got, Linkage::Dynamic).contains(&"ngx_mail_imap_module"));
+            assert_eq!(got.product.version.as_deref(), Some("1.22.1"));
+            assert_eq!(got.nginx.compiler_line.as_deref(), Some("gcc 12.2.0 (Debian 12.2.0-14)"));
+            assert_eq!(got.nginx.openssl.built.as_deref(), Some("3.0.2"));
+            assert_eq!(got.declared.as_ref().unwrap().level, Level::O0);
+            assert_eq!(got.nginx.debug.value, Some(false));
+            assert_eq!(got.nginx.debug.strength, Strength::Structural);
+            assert_eq!(got.nginx.directives.as_ref().unwrap().len(), 6);
+            assert_eq!(got.nginx.directives.as_ref().unwrap()[5].module, "ngx_http_gzip_static_module");
+            assert!(got.nginx.disabled.contains(&"ngx_http_proxy_module".to_owned()));
+            assert!(
+                got.conflicts.is_empty() && got.problems.is_empty(),
+                "{:?} {:?}",
+                got.conflicts,
+                got.problems
+            );
+            assert!(got.unmerged_modules.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_module_that_no_source_and_no_option_explains_is_a_patch() {
+        let got = facts(&synthetic::nginx(WIDE, &MODULES, &[], &TEXTS)).unwrap();
+        let origin = |facts: &NginxFacts| {
+            let list = facts.nginx.modules.as_ref().unwrap();
+            list.iter().find(|m| m.name == "ngx_http_header_count_module").unwrap().origin
+        };
+        assert_eq!(origin(&got), ModuleOrigin::DistroPatch);
+        let added = ["nginx version: nginx/1.22.1\n", "configure arguments: --add-module=/src/counts\n"];
+        let got = facts(&synthetic::nginx(WIDE, &MODULES, &[], &added)).unwrap();
+        assert_eq!(origin(&got), ModuleOrigin::ThirdParty);
+        let other = ["nginx version: nginx/1.22.1\n", "configure arguments: --add-module=/src/ngx_brotli\n"];
+        let got = facts(&synthetic::nginx(WIDE, &MODULES, &[], &other)).unwrap();
+        assert_eq!(origin(&got), ModuleOrigin::DistroPatch);
+        let silent = ["nginx version: nginx/1.22.1\n"];
+        let got = facts(&synthetic::nginx(WIDE, &MODULES, &[], &silent)).unwrap();
+        assert_eq!(origin(&got), ModuleOrigin::Unknown);
+        assert_eq!(got.nginx.configure_arguments, None);
+    }
+
+    #[test]
+    fn a_module_compiled_apart_keeps_its_own_signature() {
+        let got = facts(&synthetic::nginx(WIDE, &MODULES, &[4], &TEXTS)).unwrap();
+        assert_eq!(got.unmerged_modules, ["ngx_http_header_count_module"]);
+        assert!(got.claims.iter().any(|c| c.source == Source::StringMerging && c.value == "O0"));
+    }
+
+    #[test]
+    fn edited_texts_are_a_conflict_and_missing_ones_are_unknown() {
+        let mut texts = TEXTS;
+        texts[0] = "nginx version: nginx/1.30.0\n";
+        texts[3] = "configure arguments: --with-debug --with-http_dav_module --with-stream_ssl_module\n";
+        let got = facts(&synthetic::nginx(WIDE, &MODULES, &[], &texts)).unwrap();
+        let about: Vec<&str> = got.conflicts.iter().map(|c| c.fact.as_str()).collect();
+        assert_eq!(about, ["nginx.modules", "product.version", "nginx.debug"]);
+        assert_eq!(got.conflicts[0].claims[0].value, serde_json::json!(["ngx_http_dav_module"]));
+        assert_eq!(got.nginx.debug.value, Some(false));
+        // Without any text the structures still tell the program and its version.
+        let got = facts(&synthetic::nginx(WIDE, &MODULES, &[], &[])).unwrap();
+        assert_eq!((got.product.name.as_str(), got.product.version.as_deref()), ("nginx", Some("1.22.1")));
+        assert_eq!((got.nginx.debug.value, got.declared.is_none()), (None, true));
+    }
+
+    #[test]
+    fn one_concatenated_text_of_old_versions_and_a_table_without_names() {
+        let mut p = Program::new(WIDE);
+        p.text("nginx version: nginx/1.4.7\n");
+        p.text("built by gcc 4.7.2\nTLS SNI support enabled\nconfigure arguments: --without-http\n");
+        let names = [
+            "ngx_core_module",
+            "ngx_errlog_module",
+            "ngx_conf_module",
+            "ngx_events_module",
+            "ngx_event_core_module",
+            "ngx_epoll_module",
+        ];
+        let kinds = [b"CORE", b"CORE", b"CONF", b"CORE", b"EVNT", b"EVNT"];
+        let mut table: Vec<u64> = kinds.iter().map(|kind| p.old_module(kind, 0)).collect();
+        table.push(0);
+        p.words(&table);
+        let got = facts(&p).unwrap();
+        assert_eq!(super::tests::names(&got, Linkage::Static), names);
+        assert_eq!(got.nginx.compiler_line.as_deref(), Some("gcc 4.7.2"));
+        assert_eq!(got.nginx.configure_raw.as_deref(), Some(" --without-http"));
+        let sources = &got.nginx.modules.as_ref().unwrap()[0].sources;
+        assert_eq!(sources[..], [Source::ModuleTable, Source::ConfigureArguments]);
+    }
+
+    #[test]
+    fn a_program_that_only_speaks_of_nginx_is_none() {
+        let mut p = Program::new(WIDE);
+        p.text("usage: prints nginx version: nginx/1.22.1 and configure arguments: of a server");
+        p.text("configure arguments:nginx version: Angie version: ");
+        p.text("nginx version: nginx/1.22.1\n");
+        p.words(&[0; 64]);
+        assert!(facts(&p).is_none());
+    }
+
+    #[test]
+    fn no_flipped_byte_and_no_cut_makes_it_panic() {
+        let whole = synthetic::nginx(WIDE, &MODULES, &[], &TEXTS).bytes();
+        for at in (0..0x100).chain(0x1000..whole.len()) {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 0xff;
+            let image = Image::open(crate::image::Input::memory(bytes), &crate::limits::Limits::default());
+            let Ok(image) = image else { continue };
+            let linkage = linkage::read(&image);
+            read(&image, &linkage, &Symbols::new(), &Pointers::read(&image, &linkage));
+        }
+        for cut in (64..whole.len()).step_by(97) {
+            facts_of(whole[..cut].to_vec());
+        }
+    }
+}

@@ -1,0 +1,434 @@
+//! Claims become facts: which level the binary has, how firmly that stands, and who disagrees.
+//!
+//! What a witness recorded beats what the file's structure shows, which beats what the build system
+//! declares, which beats what was inferred from code; but a declaration counts only where the code was
+//! read and agrees, and disagreement is kept as a conflict. What nothing tells stays unknown.
+
+use crate::compiler::Level;
+use crate::evidence::{Claim, Scope, Source, Strength};
+use crate::facts::{
+    Bound, Conflict, FunctionRun, LevelShare, Optimization, TextAccount, Unit, UnitKind,
+};
+use account::Account;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+pub mod account;
+mod reason;
+pub mod units;
+
+/// What the code of one function says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Shaped like unoptimized code.
+    O0,
+    /// Does what only an optimizer does.
+    Optimized,
+    /// Could be either.
+    Neutral,
+}
+
+/// What the code of the whole selection says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Whole {
+    /// Unoptimized.
+    O0,
+    /// Optimized, with unoptimized runs in it.
+    Mixed,
+    /// Optimized.
+    Optimized,
+    /// Cannot be told.
+    #[default]
+    Unknown,
+}
+
+/// What was seen of the machine code.
+#[derive(Debug, Clone, Default)]
+pub struct CodeSeen {
+    /// Functions looked at, ascending.
+    pub functions: Vec<(Range<u64>, State)>,
+    /// Unoptimized runs, ascending.
+    pub runs: Vec<FunctionRun>,
+    /// The whole.
+    pub whole: Whole,
+    /// One sentence with the count; why not, where unknown.
+    pub sentence: String,
+    /// Only a sample of recorded text was looked at, to hold it against the record.
+    pub cross_check_only: bool,
+}
+
+/// Everything that was witnessed about the level.
+#[derive(Debug, Default)]
+pub struct Witnessed {
+    /// Units, with their live bytes still to be filled in.
+    pub units: Vec<Unit>,
+    /// The account of the text.
+    pub account: Account,
+    /// What the code says.
+    pub code: CodeSeen,
+    /// The level that the build system declares for the program's own code, if it does.
+    pub declared: Option<Claim>,
+    /// Further claims about the level (recorded command lines, notes, string merging, imports).
+    pub claims: Vec<Claim>,
+    /// Addresses mean nothing (relocatable file): bytes are those of the units alone.
+    pub relocatable: bool,
+    /// Why there is no debug information, for the sentence.
+    pub debug_absent: Option<String>,
+}
+
+/// What reconciliation holds.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// The level and its account.
+    pub optimization: Optimization,
+    /// Disagreements.
+    pub conflicts: Vec<Conflict>,
+    /// Units with levels and bytes filled in.
+    pub units: Vec<Unit>,
+    /// Located runs, with unit names where units tell.
+    pub runs: Vec<FunctionRun>,
+}
+
+/// Whether a unit's level is judged at all.
+pub fn is_judged(unit: &Unit) -> bool {
+    matches!(unit.kind, UnitKind::Source | UnitKind::LtoPartition | UnitKind::Skeleton)
+}
+
+/// Decides.
+pub fn reconcile(mut seen: Witnessed) -> Outcome {
+    let declared = seen.declared.as_ref().map_or(Level::Unknown, claimed_level);
+    let recorded_elsewhere = recorded_claims(&seen.claims);
+    fill_units(&mut seen);
+    let mut shares: BTreeMap<Level, (u64, u64, u64)> = BTreeMap::new();
+    let mut text = TextAccount {
+        bytes: seen.account.bytes,
+        padding: seen.account.padding,
+        runtime: seen.account.runtime,
+        ..TextAccount::default()
+    };
+    for unit in &seen.units {
+        match (unit.kind, unit.strength) {
+            (UnitKind::Assembly, _) => text.recorded += unit.text_bytes,
+            (_, Strength::Recorded) => text.recorded += unit.text_bytes,
+            (_, Strength::Structural) => text.structural += unit.text_bytes,
+            (_, Strength::Inferred) => text.inferred += unit.text_bytes,
+            (UnitKind::Toolchain, _) => text.runtime += unit.text_bytes,
+            _ => text.unknown += unit.text_bytes,
+        }
+        if is_judged(unit) && is_live(unit, &seen) {
+            let share = shares.entry(unit.level).or_default();
+            share.0 += 1;
+            share.2 += unit.text_bytes;
+        }
+    }
+    let fallback = fallback(&seen, declared, recorded_elsewhere);
+    for range in &seen.account.undescribed {
+        let size = range.end - range.start;
+        let level = match seen.code.state_at(range) {
+            Some(Level::O0) => Level::O0,
+            Some(_) if fallback.0 != Level::Unknown && fallback.0 != Level::O0 => fallback.0,
+            Some(level) => level,
+            None => Level::Unknown,
+        };
+        let share = if level != Level::Unknown {
+            text.inferred += size;
+            shares.entry(level).or_default()
+        } else if declared != Level::Unknown {
+            text.declared += size;
+            shares.entry(declared).or_default()
+        } else {
+            text.unknown += size;
+            shares.entry(Level::Unknown).or_default()
+        };
+        share.1 += u64::from(seen.code.covers(range));
+        share.2 += size;
+    }
+    let by_level = shares
+        .into_iter()
+        .map(|(level, (units, functions, text_bytes))| LevelShare { level, units, functions, text_bytes })
+        .collect();
+    let runs = locate(&seen);
+    let mut outcome = Outcome {
+        optimization: Optimization { by_level, text, ..Optimization::default() },
+        conflicts: conflicts(&seen, declared),
+        runs,
+        ..Outcome::default()
+    };
+    conclude(&mut outcome, &seen, fallback);
+    outcome.optimization.claims = claims(&seen);
+    outcome.optimization.reason = reason::sentence(&outcome, &seen, declared);
+    outcome.units = seen.units;
+    outcome
+}
+
+impl CodeSeen {
+    /// What the functions in a range of code say: a run decides, then the functions themselves, then the whole.
+    fn state_at(&self, range: &Range<u64>) -> Option<Level> {
+        if self.cross_check_only || self.functions.is_empty() {
+            return None;
+        }
+        if self.runs.iter().any(|run| run.level == Level::O0 && run.start <= range.start && range.end <= run.end) {
+            return Some(Level::O0);
+        }
+        let (mut o0, mut optimized) = (0u64, 0u64);
+        for (_, state) in self.within(range) {
+            match state {
+                State::O0 => o0 += 1,
+                State::Optimized => optimized += 1,
+                State::Neutral => {}
+            }
+        }
+        match self.whole {
+            Whole::O0 if optimized == 0 || o0 >= optimized => Some(Level::O0),
+            Whole::O0 => Some(Level::Optimized),
+            Whole::Optimized | Whole::Mixed if o0 == 0 || optimized >= o0 => Some(Level::Optimized),
+            // Single functions shaped like -O0 in optimized code are suspected, not found guilty.
+            Whole::Optimized | Whole::Mixed if o0 < 5 => Some(Level::Optimized),
+            Whole::Optimized | Whole::Mixed => Some(Level::O0),
+            // What only an optimizer does proves optimization also where the whole cannot be judged.
+            Whole::Unknown if optimized > 0 && o0 == 0 => Some(Level::Optimized),
+            Whole::Unknown => None,
+        }
+    }
+
+    fn within(&self, range: &Range<u64>) -> impl Iterator<Item = &(Range<u64>, State)> {
+        let first = self.functions.partition_point(|(f, _)| f.end <= range.start);
+        let end = range.end;
+        self.functions[first..].iter().take_while(move |(f, _)| f.start < end)
+    }
+
+    fn covers(&self, range: &Range<u64>) -> bool {
+        self.within(range).next().is_some()
+    }
+}
+
+/// The level a claim names.
+pub fn claimed_level(claim: &Claim) -> Level {
+    claim.value.as_str().and_then(|word| word.parse().ok()).unwrap_or(Level::Unknown)
+}
+
+/// The lowest level of claims that a compiler recorded without saying for which unit.
+fn recorded_claims(claims: &[Claim]) -> Option<(Level, Source)> {
+    claims
+        .iter()
+        .filter(|c| c.strength == Strength::Recorded && c.fact == "optimization.level")
+        .map(|c| (claimed_level(c), c.source))
+        .filter(|(level, _)| *level != Level::Unknown)
+        .min_by_key(|(level, _)| *level)
+}
+
+fn is_live(unit: &Unit, seen: &Witnessed) -> bool {
+    unit.text_bytes > 0 || seen.relocatable || unit.ranges.is_empty() && seen.account.bytes == 0
+}
+
+/// Gives units their live bytes and, where their compiler recorded no level, what their code says.
+fn fill_units(seen: &mut Witnessed) {
+    for (index, unit) in seen.units.iter_mut().enumerate() {
+        if seen.relocatable {
+            unit.text_bytes = account::total(&crate::image::merge(unit.ranges.clone()));
+            continue;
+        }
+        unit.text_bytes = seen.account.per_unit.get(index).copied().unwrap_or(0);
+        if unit.level != Level::Unknown || unit.text_bytes == 0 || unit.kind == UnitKind::Assembly {
+            continue;
+        }
+        let Some(live) = seen.account.live.get(index) else { continue };
+        let levels: Vec<Level> = live.iter().filter_map(|range| seen.code.state_at(range)).collect();
+        if levels.len() == live.len() && !levels.is_empty() {
+            let o0: u64 = live
+                .iter()
+                .zip(&levels)
+                .filter(|(_, l)| **l == Level::O0)
+                .map(|(r, _)| r.end - r.start)
+                .sum();
+            unit.level = if o0 * 2 > account::total(live) { Level::O0 } else { Level::Optimized };
+            unit.strength = Strength::Inferred;
+            unit.sources = vec![Source::CodeShape];
+        }
+    }
+}
+
+/// What holds for code that no unit describes, where its shape says "optimized" or nothing.
+fn fallback(
+    seen: &Witnessed,
+    declared: Level,
+    recorded: Option<(Level, Source)>,
+) -> (Level, Strength, Vec<Source>) {
+    let code_agrees = seen.code.whole == Whole::Optimized && !seen.code.cross_check_only;
+    let with_code = |source: Source| if code_agrees { vec![source, Source::CodeShape] } else { vec![source] };
+    match (recorded, &seen.declared) {
+        (Some((level, source)), _) => (level, Strength::Recorded, with_code(source)),
+        (None, Some(claim)) if declared != Level::Unknown => {
+            (declared, Strength::Declared, with_code(claim.source))
+        }
+        _ => match seen.code.whole {
+            Whole::Optimized if !seen.code.cross_check_only => {
+                (Level::Optimized, Strength::Inferred, vec![Source::CodeShape])
+            }
+            _ => (Level::Unknown, Strength::None, Vec::new()),
+        },
+    }
+}
+
+/// Fills level, bound, strength, sources and completeness.
+fn conclude(outcome: &mut Outcome, seen: &Witnessed, fallback: (Level, Strength, Vec<Source>)) {
+    let optimization = &mut outcome.optimization;
+    let judged: Vec<&Unit> = seen.units.iter().filter(|u| is_judged(u) && is_live(u, seen)).collect();
+    let lowest = judged.iter().filter(|u| u.level != Level::Unknown).min_by_key(|u| (u.level, u.strength));
+    let mut candidates: Vec<(Level, Strength, Vec<Source>)> = Vec::new();
+    if let Some(unit) = lowest {
+        candidates.push((unit.level, unit.strength, unit.sources.clone()));
+    }
+    let o0_code = outcome.runs.iter().any(|run| run.level == Level::O0 && run.unit.is_none())
+        || (seen.code.whole == Whole::O0 && !seen.code.cross_check_only && judged.is_empty());
+    if o0_code {
+        candidates.push((Level::O0, Strength::Inferred, vec![Source::CodeShape]));
+    }
+    let bare = account::total(&seen.account.undescribed);
+    if judged.is_empty() || (bare > 0 && optimization.text.unknown == 0) {
+        // The declaration speaks of the program as a whole; beside units that recorded their level
+        // only what the code of the rest shows is added.
+        match fallback {
+            (Level::Unknown, ..) => {}
+            found if judged.is_empty() && !o0_code => candidates.push(found),
+            _ => {}
+        }
+    }
+    candidates.sort_by_key(|(level, strength, _)| (*level, std::cmp::Reverse(*strength)));
+    if let Some((level, strength, sources)) = candidates.into_iter().next() {
+        optimization.level = level;
+        optimization.strength = strength;
+        optimization.sources = sources;
+    }
+    optimization.bound =
+        if optimization.level == Level::Optimized { Bound::AtLeast } else { Bound::Exact };
+    let unknown_unit = judged.iter().any(|u| u.level == Level::Unknown);
+    optimization.complete = optimization.level != Level::Unknown
+        && optimization.text.unknown == 0
+        && optimization.text.declared == 0
+        && !unknown_unit;
+}
+
+/// Runs of unoptimized code with the units they lie in.
+fn locate(seen: &Witnessed) -> Vec<FunctionRun> {
+    let mut runs = seen.code.runs.clone();
+    for run in &mut runs {
+        if run.unit.is_some() {
+            continue;
+        }
+        let of_unit = |live: &Vec<Range<u64>>| live.iter().any(|r| r.start < run.end && run.start < r.end);
+        let mut names = seen
+            .units
+            .iter()
+            .zip(&seen.account.live)
+            .filter(|(_, live)| of_unit(live))
+            .map(|(unit, _)| unit.name.as_str());
+        run.unit = names.next().map(str::to_owned);
+    }
+    runs
+}
+
+fn claims(seen: &Witnessed) -> Vec<Claim> {
+    let mut claims: Vec<Claim> = Vec::new();
+    let mut groups: BTreeMap<(Level, Strength, Vec<Source>), (u64, &Unit)> = BTreeMap::new();
+    for unit in seen.units.iter().filter(|u| is_judged(u) && u.level != Level::Unknown) {
+        groups.entry((unit.level, unit.strength, unit.sources.clone())).or_insert((0, unit)).0 += 1;
+    }
+    for ((level, strength, sources), (count, unit)) in groups {
+        let Some(source) = sources.first() else { continue };
+        claims.push(Claim {
+            fact: "optimization.level".to_owned(),
+            value: json!(level),
+            strength,
+            source: *source,
+            scope: Scope::Unit,
+            at: None,
+            quote: Some(format!("{count} units, such as {}: {}", unit.name, reason::options_of(unit))),
+        });
+    }
+    claims.extend(seen.declared.clone());
+    claims.extend(seen.claims.iter().cloned());
+    if !seen.code.sentence.is_empty() {
+        let level = match seen.code.whole {
+            Whole::O0 | Whole::Mixed => Level::O0,
+            Whole::Optimized => Level::Optimized,
+            Whole::Unknown => Level::Unknown,
+        };
+        claims.push(Claim {
+            fact: "optimization.level".to_owned(),
+            value: json!(level),
+            strength: if level == Level::Unknown { Strength::None } else { Strength::Inferred },
+            source: Source::CodeShape,
+            scope: if seen.code.whole == Whole::Mixed { Scope::Ranges } else { Scope::File },
+            at: None,
+            quote: Some(seen.code.sentence.clone()),
+        });
+    }
+    claims
+}
+
+fn conflicts(seen: &Witnessed, declared: Level) -> Vec<Conflict> {
+    let mut conflicts = Vec::new();
+    let own: Vec<&Unit> = seen
+        .units
+        .iter()
+        .filter(|u| u.kind == UnitKind::Source && u.strength == Strength::Recorded && is_live(u, seen))
+        .collect();
+    let mut add = |claims: Vec<Claim>| {
+        conflicts.push(Conflict { fact: "optimization.level".to_owned(), claims });
+    };
+    let recorded = |units: &[&Unit], level: Level| Claim {
+        fact: "optimization.level".to_owned(),
+        value: json!(level),
+        strength: Strength::Recorded,
+        source: Source::DwarfProducer,
+        scope: Scope::Unit,
+        at: None,
+        quote: Some(reason::name_units(units)),
+    };
+    if let Some(claim) = seen.declared.as_ref().filter(|_| declared != Level::Unknown) {
+        let lower: Vec<&Unit> = own.iter().copied().filter(|u| u.level < declared).collect();
+        if let Some(worst) = lower.iter().map(|u| u.level).min() {
+            add(vec![claim.clone(), recorded(&lower, worst)]);
+        } else if !own.is_empty() && own.iter().all(|u| u.level > declared && u.level < Level::Optimized) {
+            let least = own.iter().map(|u| u.level).min().unwrap_or_default();
+            add(vec![claim.clone(), recorded(&own, least)]);
+        }
+        if own.is_empty() && declared > Level::O0 && matches!(seen.code.whole, Whole::O0 | Whole::Mixed) {
+            add(vec![claim.clone(), code_claim(seen, Level::O0)]);
+        }
+        if own.is_empty() && declared == Level::O0 && seen.code.whole == Whole::Optimized {
+            add(vec![claim.clone(), code_claim(seen, Level::Optimized)]);
+        }
+    }
+    if seen.code.cross_check_only
+        && seen.code.whole == Whole::O0
+        && !own.is_empty()
+        && own.iter().all(|u| u.level > Level::O0)
+    {
+        let least = own.iter().map(|u| u.level).min().unwrap_or_default();
+        add(vec![recorded(&own, least), code_claim(seen, Level::O0)]);
+    }
+    // Recorded command lines that cannot be attributed must at least name levels that some unit has.
+    for claim in seen.claims.iter().filter(|c| c.strength == Strength::Recorded) {
+        let level = claimed_level(claim);
+        if level != Level::Unknown && !own.is_empty() && own.iter().all(|u| u.level != level) {
+            let least = own.iter().map(|u| u.level).min().unwrap_or_default();
+            add(vec![claim.clone(), recorded(&own, least)]);
+        }
+    }
+    conflicts
+}
+
+fn code_claim(seen: &Witnessed, level: Level) -> Claim {
+    Claim {
+        fact: "optimization.level".to_owned(),
+        value: json!(level),
+        strength: Strength::Inferred,
+        source: Source::CodeShape,
+        scope: Scope::File,
+        at: None,
+        quote: Some(seen.code.sentence.clone()),
+    }
+}

@@ -1,0 +1,312 @@
+//! The account of the text: which bytes which unit describes, which are padding or start code, and
+//! which nothing describes. The parts sum to the whole.
+
+use crate::compiler::Level;
+use crate::image::functions::FunctionTable;
+use crate::image::{Image, merge};
+use iced_x86::{Code, Decoder, DecoderOptions, Mnemonic};
+use object::elf;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::Range;
+
+/// Longest run of start code (`_start` and what `crtbegin.o` adds behind it) that is accepted at
+/// the entry point. Measured: 0xdd bytes with gcc 12 on x86-64, 0x94 on aarch64.
+const START_CODE_BYTES: u64 = 0x140;
+
+/// How bytes of the text are accounted for, before code is judged.
+#[derive(Debug, Clone, Default)]
+pub struct Account {
+    /// All bytes.
+    pub bytes: u64,
+    /// Gaps that hold only padding.
+    pub padding: u64,
+    /// Start code, PLT, thunks.
+    pub runtime: u64,
+    /// Live bytes per unit, in the order given.
+    pub per_unit: Vec<u64>,
+    /// Live ranges per unit: intersected with the text and merged (overlaps are not removed here).
+    pub live: Vec<Vec<Range<u64>>>,
+    /// Code that no unit describes, split at function boundaries, ascending.
+    pub undescribed: Vec<Range<u64>>,
+}
+
+/// What the account needs to know of a unit.
+#[derive(Debug, Clone)]
+pub struct Described<'a> {
+    /// Ranges as recorded, in any order.
+    pub ranges: &'a [Range<u64>],
+    /// Its level: an overlap goes to the lowest.
+    pub level: Level,
+}
+
+/// Makes the account.
+pub fn account(image: &Image, units: &[Described<'_>], table: &FunctionTable) -> Account {
+    let text = image.text_ranges();
+    let live: Vec<Vec<Range<u64>>> =
+        units.iter().map(|unit| intersect(&merge(unit.ranges.to_vec()), &text)).collect();
+    let (per_unit, covered) = attribute(units, &live);
+    let mut account = Account { bytes: total(&text), per_unit, live, ..Account::default() };
+
+    let uncovered = subtract(&text, &covered);
+    account.runtime = total(&intersect(&uncovered, &table.runtime));
+    let gaps = subtract(&uncovered, &table.runtime);
+    let functions: Vec<Range<u64>> = table.functions.iter().map(|f| f.start..f.end).collect();
+    for gap in gaps {
+        classify_gap(image, gap, &functions, &mut account);
+    }
+    account
+}
+
+/// Gives every covered byte to the unit with the lowest level that claims it.
+fn attribute(units: &[Described<'_>], live: &[Vec<Range<u64>>]) -> (Vec<u64>, Vec<Range<u64>>) {
+    let mut starts: Vec<(u64, u64, usize)> = live
+        .iter()
+        .enumerate()
+        .flat_map(|(unit, ranges)| ranges.iter().map(move |r| (r.start, r.end, unit)))
+        .collect();
+    starts.sort_unstable();
+    let mut per_unit = vec![0u64; units.len()];
+    let mut heap: BinaryHeap<Reverse<(Level, usize, u64)>> = BinaryHeap::new();
+    let mut next = starts.iter().peekable();
+    let mut position = 0;
+    loop {
+        while heap.peek().is_some_and(|Reverse((_, _, end))| *end <= position) {
+            heap.pop();
+        }
+        if heap.is_empty() {
+            match next.peek() {
+                Some((start, ..)) => position = position.max(*start),
+                None => break,
+            }
+        }
+        while let Some((start, end, unit)) = next.peek().copied().copied() {
+            if start > position {
+                break;
+            }
+            heap.push(Reverse((units[unit].level, unit, end)));
+            next.next();
+        }
+        let Some(Reverse((_, unit, end))) = heap.peek().copied() else { continue };
+        let stop = next.peek().map_or(end, |(start, ..)| end.min(*start));
+        per_unit[unit] += stop.saturating_sub(position);
+        position = stop.max(position);
+    }
+    let covered = merge(live.iter().flatten().cloned().collect());
+    (per_unit, covered)
+}
+
+fn classify_gap(image: &Image, gap: Range<u64>, functions: &[Range<u64>], account: &mut Account) {
+    let first = functions.partition_point(|f| f.end <= gap.start);
+    let mut at = gap.start;
+    for function in functions[first..].iter().take_while(|f| f.start < gap.end) {
+        if function.start > at {
+            classify_between(image, at..function.start, account);
+        }
+        let start = function.start.max(at);
+        let end = function.end.min(gap.end);
+        if start < end {
+            if is_start_code(image, start) && end - start <= START_CODE_BYTES {
+                account.runtime += end - start;
+            } else {
+                account.undescribed.push(start..end);
+            }
+            at = end;
+        }
+    }
+    if at < gap.end {
+        classify_between(image, at..gap.end, account);
+    }
+}
+
+/// Bytes between functions: padding, start code behind the entry point, or undescribed code.
+fn classify_between(image: &Image, range: Range<u64>, account: &mut Account) {
+    let size = range.end - range.start;
+    let padding = padding_prefix(image, &range);
+    account.padding += padding;
+    let rest = range.start + padding..range.end;
+    if rest.is_empty() {
+        return;
+    }
+    let entry = image.header.entry;
+    let near_entry = entry.abs_diff(rest.start) <= START_CODE_BYTES && size <= START_CODE_BYTES;
+    if near_entry && is_start_code(image, entry) {
+        account.runtime += rest.end - rest.start;
+    } else {
+        account.undescribed.push(rest);
+    }
+}
+
+/// Whether `_start` of a C library stands at `address`: it clears the frame pointer, as the psABI asks.
+fn is_start_code(image: &Image, address: u64) -> bool {
+    if address != image.header.entry {
+        return false;
+    }
+    let Some(bytes) = image.read_address(address, 16) else { return false };
+    let after = |prefix: &[u8]| bytes.strip_prefix(prefix).unwrap_or(&bytes).to_vec();
+    match image.header.machine {
+        elf::EM_X86_64 => {
+            after(&[0xf3, 0x0f, 0x1e, 0xfa]).starts_with(&[0x31, 0xed])
+                || bytes.starts_with(&[0x48, 0x31, 0xed])
+        }
+        elf::EM_386 => after(&[0xf3, 0x0f, 0x1e, 0xfb]).starts_with(&[0x31, 0xed]),
+        // mov x29, #0; mov x30, #0, behind an optional bti c
+        elf::EM_AARCH64 => after(&[0x5f, 0x24, 0x03, 0xd5]).starts_with(&[0x1d, 0x00, 0x80, 0xd2]),
+        // mov fp, #0
+        elf::EM_ARM => {
+            bytes.starts_with(&[0x00, 0xb0, 0xa0, 0xe3]) || bytes.starts_with(&[0x4f, 0xf0, 0x00, 0x0b])
+        }
+        _ => false,
+    }
+}
+
+/// How many bytes at the start of the range are padding: nop, int3 or zero.
+fn padding_prefix(image: &Image, range: &Range<u64>) -> u64 {
+    const WINDOW: u64 = 64 << 10;
+    let mut done = 0;
+    while range.start + done < range.end {
+        let at = range.start + done;
+        let size = (range.end - at).min(WINDOW);
+        let Some(bytes) = image.read_address(at, size) else { return done };
+        let here = padding_bytes(&bytes, image.header.machine) as u64;
+        done += here;
+        // An instruction cut by the window is looked at again from its start.
+        if here == 0 || (here < size && size < WINDOW) || here + 16 < size {
+            return done;
+        }
+    }
+    done
+}
+
+fn padding_bytes(bytes: &[u8], machine: elf::Machine) -> usize {
+    match machine {
+        elf::EM_X86_64 | elf::EM_386 => {
+            let bitness = if machine == elf::EM_X86_64 { 64 } else { 32 };
+            let mut at = 0;
+            while at < bytes.len() {
+                if bytes[at] == 0 || bytes[at] == 0xcc {
+                    at += 1;
+                    continue;
+                }
+                let mut decoder = Decoder::new(bitness, &bytes[at..], DecoderOptions::NONE);
+                let instruction = decoder.decode();
+                let idle_lea = bitness == 32
+                    && instruction.mnemonic() == Mnemonic::Lea
+                    && instruction.memory_base() == instruction.op0_register()
+                    && instruction.memory_displacement64() == 0
+                    && instruction.memory_index() == iced_x86::Register::None;
+                let is_nop = instruction.mnemonic() == Mnemonic::Nop
+                    || instruction.code() == Code::Xchg_rm16_r16
+                        && instruction.op0_register() == instruction.op1_register()
+                    || idle_lea;
+                if !is_nop {
+                    break;
+                }
+                at += instruction.len();
+            }
+            at
+        }
+        _ => {
+            let nops: &[[u8; 4]] = match machine {
+                elf::EM_AARCH64 => &[[0x1f, 0x20, 0x03, 0xd5], [0, 0, 0, 0]],
+                elf::EM_ARM => &[
+                    [0x00, 0xf0, 0x20, 0xe3],
+                    [0x00, 0x00, 0xa0, 0xe1],
+                    [0x00, 0xbf, 0x00, 0xbf],
+                    [0, 0, 0, 0],
+                ],
+                elf::EM_PPC64 => &[[0x00, 0x00, 0x00, 0x60], [0x60, 0x00, 0x00, 0x00], [0, 0, 0, 0]],
+                elf::EM_RISCV => &[[0x13, 0x00, 0x00, 0x00], [0x01, 0x00, 0x01, 0x00], [0, 0, 0, 0]],
+                _ => &[[0, 0, 0, 0]],
+            };
+            let whole: usize =
+                bytes.chunks_exact(4).take_while(|word| nops.iter().any(|n| n == word)).count() * 4;
+            let tail = bytes.len() - whole;
+            if tail < 4 && bytes[whole..].iter().all(|&b| b == 0) { bytes.len() } else { whole }
+        }
+    }
+}
+
+/// Bytes in sorted ranges without overlap.
+pub fn total(ranges: &[Range<u64>]) -> u64 {
+    ranges.iter().map(|r| r.end - r.start).sum()
+}
+
+/// What of `a` lies in `b`; both sorted and without overlap.
+pub fn intersect(a: &[Range<u64>], b: &[Range<u64>]) -> Vec<Range<u64>> {
+    let mut out = Vec::new();
+    let mut rest = b;
+    for range in a {
+        rest = &rest[rest.partition_point(|r| r.end <= range.start)..];
+        for other in rest.iter().take_while(|r| r.start < range.end) {
+            out.push(range.start.max(other.start)..range.end.min(other.end));
+        }
+    }
+    out
+}
+
+/// What of `a` does not lie in `b`; both sorted and without overlap.
+pub fn subtract(a: &[Range<u64>], b: &[Range<u64>]) -> Vec<Range<u64>> {
+    let mut out = Vec::new();
+    let mut rest = b;
+    for range in a {
+        rest = &rest[rest.partition_point(|r| r.end <= range.start)..];
+        let mut at = range.start;
+        for other in rest.iter().take_while(|r| r.start < range.end) {
+            if other.start > at {
+                out.push(at..other.start);
+            }
+            at = at.max(other.end);
+        }
+        if at < range.end {
+            out.push(at..range.end);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn an_overlap_goes_to_the_lowest_level_and_is_counted_once() {
+        let (a, b) = ([10..30], [20..50, 60..70]);
+        let units = [Described { ranges: &a, level: Level::O2 }, Described { ranges: &b, level: Level::O0 }];
+        let live = vec![a.to_vec(), b.to_vec()];
+        let (per_unit, covered) = attribute(&units, &live);
+        assert_eq!(per_unit, [10, 40]);
+        assert_eq!(total(&covered), 50);
+    }
+
+    #[test]
+    fn gcc_padding_is_nops_of_any_length_and_nothing_else() {
+        let nops = [0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0, 0x66, 0x90, 0x90, 0xcc, 0, 0];
+        assert_eq!(padding_bytes(&nops, elf::EM_X86_64), nops.len());
+        // push rbp behind two nops
+        assert_eq!(padding_bytes(&[0x90, 0x90, 0x55, 0x90], elf::EM_X86_64), 2);
+        assert_eq!(padding_bytes(&[0x1f, 0x20, 0x03, 0xd5, 0, 0, 0, 0, 1], elf::EM_AARCH64), 8);
+    }
+
+    fn ranges() -> impl Strategy<Value = Vec<Range<u64>>> {
+        prop::collection::vec((0u64..200, 1u64..40).prop_map(|(s, n)| s..s + n), 0..12)
+    }
+
+    proptest! {
+        #[test]
+        fn the_parts_sum_to_the_union(lists in prop::collection::vec((ranges(), 0usize..3), 0..6)) {
+            let levels = [Level::O0, Level::O2, Level::Unknown];
+            let live: Vec<_> = lists.iter().map(|(r, _)| merge(r.clone())).collect();
+            let units: Vec<_> = lists.iter().map(|(r, l)| Described { ranges: r, level: levels[*l] }).collect();
+            let (per_unit, covered) = attribute(&units, &live);
+            prop_assert_eq!(per_unit.iter().sum::<u64>(), total(&covered));
+        }
+
+        #[test]
+        fn what_is_in_and_what_is_not_make_the_whole(a in ranges(), b in ranges()) {
+            let (a, b) = (merge(a), merge(b));
+            prop_assert_eq!(total(&intersect(&a, &b)) + total(&subtract(&a, &b)), total(&a));
+        }
+    }
+}

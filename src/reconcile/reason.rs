@@ -1,0 +1,138 @@
+//! The sentence a person can act on.
+
+use super::{Outcome, Whole, Witnessed, is_judged, is_live};
+use crate::compiler::Level;
+use crate::evidence::{Source, Strength};
+use crate::facts::Unit;
+use std::collections::BTreeMap;
+
+/// A unit's `-O` options, the losing ones shown.
+pub(super) fn options_of(unit: &Unit) -> String {
+    let last = unit.flags.iter().rev().find(|f| crate::compiler::options::level_of(f).is_some());
+    match (last, unit.overridden.is_empty()) {
+        (Some(last), true) => format!("{last} recorded"),
+        (Some(last), false) => format!("{} overridden by {last}", unit.overridden.join(", ")),
+        (None, _) if unit.strength == Strength::Recorded && unit.flags_recorded => {
+            "options recorded, no -O among them".to_owned()
+        }
+        (None, _) => unit.strength.as_str().to_owned(),
+    }
+}
+
+/// `src/a.c`, `src/a.c and src/b.c`, `src/a.c, src/b.c and 3 more`.
+pub(super) fn name_units(units: &[&Unit]) -> String {
+    match units {
+        [] => String::new(),
+        [one] => one.name.clone(),
+        [one, two] => format!("{} and {}", one.name, two.name),
+        [one, two, rest @ ..] => format!("{}, {} and {} more", one.name, two.name, rest.len()),
+    }
+}
+
+pub(super) fn sentence(outcome: &Outcome, seen: &Witnessed, declared: Level) -> String {
+    let judged: Vec<&Unit> = seen.units.iter().filter(|u| is_judged(u) && is_live(u, seen)).collect();
+    let mut parts = Vec::new();
+    if judged.is_empty() {
+        parts.push(without_units(outcome, seen, declared));
+    } else {
+        parts.push(of_units(&judged));
+    }
+    let text = outcome.optimization.text;
+    if !judged.is_empty() {
+        let stray: u64 = outcome.runs.iter().filter(|r| r.unit.is_none()).map(|r| r.functions).sum();
+        if stray > 0 {
+            parts.push(format!("{stray} functions that no unit describes are shaped like -O0 code"));
+        }
+        let dark = text.unknown + text.declared;
+        if dark > 0 && judged.iter().all(|u| u.level != Level::Unknown) {
+            parts.push(format!("{dark} bytes of text are described by no unit"));
+        }
+    }
+    parts.join("; ")
+}
+
+fn of_units(judged: &[&Unit]) -> String {
+    let mut by_level: BTreeMap<Level, Vec<&Unit>> = BTreeMap::new();
+    for unit in judged {
+        by_level.entry(unit.level).or_default().push(unit);
+    }
+    let total = judged.len();
+    let known = |units: &[&Unit]| -> &'static str {
+        match units.iter().map(|u| u.strength).min() {
+            Some(Strength::Recorded) => "recorded by the compiler",
+            Some(Strength::Structural) => "shown by the debug information",
+            Some(Strength::Inferred) => "inferred from the code",
+            _ => "not recorded",
+        }
+    };
+    let describe = |level: Level, units: &[&Unit]| -> String {
+        if level == Level::Unknown {
+            let why = units.iter().find_map(|u| u.note.clone()).unwrap_or_else(|| "no option recorded".to_owned());
+            return format!("{} of unknown level ({why}): {}", count(units.len(), total), name_units(units));
+        }
+        format!("{} {} ({})", count(units.len(), total), level.flag(), known(units))
+    };
+    if by_level.len() == 1
+        && let Some((level, units)) = by_level.iter().next()
+    {
+        let overridden = units.first().filter(|u| !u.overridden.is_empty()).map(|u| format!("; {}", options_of(u)));
+        return format!("{}{}", describe(*level, units), overridden.unwrap_or_default());
+    }
+    let most = by_level.iter().max_by_key(|(_, units)| units.len()).map(|(level, _)| *level);
+    let mut parts: Vec<String> = Vec::new();
+    for (level, units) in &by_level {
+        if Some(*level) == most {
+            continue;
+        }
+        let mut part = describe(*level, units);
+        if *level != Level::Unknown {
+            part = format!("{part}: {}", name_units(units));
+        }
+        parts.push(part);
+    }
+    if let Some((level, units)) = by_level.iter().max_by_key(|(_, units)| units.len()) {
+        parts.push(format!("the other {} {}", units.len(), level.flag()));
+    }
+    parts.join("; ")
+}
+
+fn count(some: usize, all: usize) -> String {
+    match (some, all) {
+        (1, 1) => "the one unit is".to_owned(),
+        (some, all) if some == all => format!("all {all} units are"),
+        (1, all) => format!("1 of {all} units is"),
+        (some, all) => format!("{some} of {all} units are"),
+    }
+}
+
+fn without_units(outcome: &Outcome, seen: &Witnessed, declared: Level) -> String {
+    let optimization = &outcome.optimization;
+    let absent = seen.debug_absent.as_deref().unwrap_or("no debug information");
+    let code = &seen.code;
+    match (optimization.strength, optimization.level) {
+        (_, Level::Unknown) => {
+            let why = if code.sentence.is_empty() { String::new() } else { format!("; {}", code.sentence) };
+            format!("{absent}, and nothing else tells{why}")
+        }
+        (Strength::Declared, level) => {
+            let source = seen.declared.as_ref().map_or("", |c| c.source.as_str());
+            if optimization.sources.contains(&Source::CodeShape) {
+                format!("{source} declare {}, and the code agrees: {}", level.flag(), code.sentence)
+            } else {
+                format!("{source} declare {}; {absent}, so nothing corroborates it", level.flag())
+            }
+        }
+        (Strength::Inferred, level) => {
+            let against = if declared != Level::Unknown && matches!(code.whole, Whole::O0 | Whole::Mixed) {
+                format!("; {} is declared", declared.flag())
+            } else {
+                String::new()
+            };
+            format!("{}: {}{against}", level.flag(), code.sentence)
+        }
+        (strength, level) => {
+            let sources: Vec<&str> = optimization.sources.iter().map(|s| s.as_str()).collect();
+            format!("{} {} ({})", level.flag(), strength.as_str(), sources.join(", "))
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! DWARF units and their producers become the units of the facts.
+
+use crate::compiler::Level;
+use crate::compiler::options::Recorded;
+use crate::compiler::producer::{self, Family, Producer};
+use crate::compiler::unit_kind;
+use crate::evidence::dwarf_producer::{DwarfUnit, DwarfUnitKind};
+use crate::evidence::{Held, Source, Strength};
+use crate::facts::{CompilerSeen, FlagCount, Unit, UnitKind};
+use std::collections::{BTreeMap, HashMap};
+
+/// Units understood, and what their compilers are.
+#[derive(Debug, Default)]
+pub struct Units {
+    /// In the order of the file; partial and type units are left out, they describe no code.
+    pub units: Vec<Unit>,
+    /// Compilers, most units first.
+    pub compilers: Vec<CompilerSeen>,
+    /// Whether some unit was made at link time by GCC.
+    pub gcc_lto: bool,
+}
+
+/// Understands all units. Equal producers are parsed once.
+pub fn understand(dwarf: &[DwarfUnit], member: Option<&str>) -> Units {
+    let mut known: HashMap<&[u8], Producer> = HashMap::new();
+    let mut seen: BTreeMap<(String, Option<String>, Option<String>, String), u64> = BTreeMap::new();
+    let mut result = Units::default();
+    for unit in dwarf {
+        let skeleton = match &unit.kind {
+            DwarfUnitKind::Partial | DwarfUnitKind::Type => continue,
+            DwarfUnitKind::Skeleton { dwo_name, .. } => Some(dwo_name),
+            DwarfUnitKind::Compile => None,
+        };
+        let name = lossy(&unit.name);
+        let comp_dir = (!unit.comp_dir.is_empty()).then(|| lossy(&unit.comp_dir));
+        let Some(words) = &unit.producer else {
+            let note = match skeleton {
+                Some(dwo) => format!("its producer lies in {}, which was not found", lossy(dwo)),
+                None => "its producer is not recorded".to_owned(),
+            };
+            let kind = if skeleton.is_some() { UnitKind::Skeleton } else { UnitKind::Source };
+            let name = match skeleton {
+                Some(dwo) if name.is_empty() => lossy(dwo),
+                _ => name,
+            };
+            result.units.push(Unit {
+                kind,
+                note: Some(note),
+                ..blank(name, comp_dir, member, unit)
+            });
+            continue;
+        };
+        let producer = known.entry(words).or_insert_with(|| producer::parse(words));
+        let kind = unit_kind(producer, &name, comp_dir.as_deref());
+        result.gcc_lto |= kind == UnitKind::LtoPartition;
+        *seen
+            .entry((
+                producer.family.as_str().to_owned(),
+                producer.version.clone(),
+                producer.language.clone(),
+                producer.raw.clone(),
+            ))
+            .or_default() += 1;
+        result.units.push(of_producer(producer, kind, blank(name, comp_dir, member, unit)));
+    }
+    result.compilers = seen
+        .into_iter()
+        .map(|((family, version, language, raw), units)| CompilerSeen { family, version, language, units, raw })
+        .collect();
+    result.compilers.sort_by(|a, b| b.units.cmp(&a.units).then_with(|| a.cmp(b)));
+    result
+}
+
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn blank(name: String, comp_dir: Option<String>, member: Option<&str>, unit: &DwarfUnit) -> Unit {
+    Unit {
+        name,
+        comp_dir,
+        member: member.map(str::to_owned),
+        language: None,
+        compiler: None,
+        level: Level::Unknown,
+        strength: Strength::None,
+        sources: Vec::new(),
+        kind: UnitKind::Source,
+        text_bytes: 0,
+        overridden: Vec::new(),
+        flags: Vec::new(),
+        ranges: unit.ranges.clone(),
+        note: None,
+        flags_recorded: false,
+    }
+}
+
+fn of_producer(producer: &Producer, kind: UnitKind, mut unit: Unit) -> Unit {
+    unit.kind = kind;
+    unit.language.clone_from(&producer.language);
+    unit.compiler = Some(match producer.family {
+        Family::Unknown => producer.raw.clone(),
+        _ => producer.name(),
+    });
+    unit.flags_recorded = producer.options.is_known();
+    if let Recorded::Known(options) = &producer.options {
+        unit.flags = options.iter().map(|option| option.text.clone()).collect();
+    }
+    unit.overridden.clone_from(&producer.level.overridden);
+    unit.note = producer.level.ambiguous.clone().or_else(|| producer.level.note.clone());
+    match kind {
+        UnitKind::Assembly => {}
+        UnitKind::LtoPartition => {
+            unit.note = Some("made at link time: its own -O is not the level of the code".to_owned());
+        }
+        _ => {
+            // What an unquoted value may have swallowed is never a hard verdict.
+            unit.level = if producer.level.ambiguous.is_some() { Level::Unknown } else { producer.level.level };
+            if unit.level != Level::Unknown {
+                unit.strength = Strength::Recorded;
+                unit.sources = vec![Source::DwarfProducer];
+            }
+        }
+    }
+    unit
+}
+
+/// Distinct flags of the judged units with the number of units that have each, most first.
+pub fn flag_counts(units: &[Unit]) -> Vec<FlagCount> {
+    let mut counts: HashMap<&str, u64> = HashMap::new();
+    for unit in units.iter().filter(|u| u.kind == UnitKind::Source) {
+        let mut mine: Vec<&str> = unit.flags.iter().map(String::as_str).collect();
+        mine.sort_unstable();
+        mine.dedup();
+        for flag in mine {
+            *counts.entry(flag).or_default() += 1;
+        }
+    }
+    let mut list: Vec<FlagCount> =
+        counts.into_iter().map(|(flag, units)| FlagCount { flag: flag.to_owned(), units }).collect();
+    list.sort_by(|a, b| b.units.cmp(&a.units).then_with(|| a.flag.cmp(&b.flag)));
+    list
+}
+
+/// Link-time optimization, as units tell: GCC's link units prove it; recorded options without `-flto` in every
+/// unit prove that there was none. Clang's full and thin LTO leave no other trace than their option.
+pub fn lto(units: &[Unit]) -> Held<String> {
+    if units.iter().any(|u| u.kind == UnitKind::LtoPartition) {
+        return Held::new("gcc".to_owned(), Strength::Recorded, Source::DwarfProducer);
+    }
+    let judged: Vec<&Unit> = units.iter().filter(|u| u.kind == UnitKind::Source).collect();
+    if judged.is_empty() || !judged.iter().all(|u| u.flags_recorded) {
+        return Held { value: Some("unknown".to_owned()), ..Held::unknown() };
+    }
+    let clang = |unit: &Unit| unit.compiler.as_deref().is_some_and(|c| c.starts_with("clang"));
+    let last = |unit: &Unit| unit.flags.iter().rev().find(|f| f.starts_with("-flto") || *f == "-fno-lto").cloned();
+    let kinds: Vec<Option<String>> = judged.iter().filter(|u| clang(u)).map(|u| last(u)).collect();
+    let value = if kinds.iter().any(|k| k.as_deref() == Some("-flto=thin")) {
+        "thin"
+    } else if kinds.iter().any(|k| k.as_deref().is_some_and(|k| k.starts_with("-flto"))) {
+        "full"
+    } else {
+        "none"
+    };
+    Held::new(value.to_owned(), Strength::Recorded, Source::DwarfProducer)
+}

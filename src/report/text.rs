@@ -1,0 +1,205 @@
+//! Text for a terminal: the verdict first, then the findings, then what is in the binary.
+
+use super::escape::terminal;
+use super::{CheckReport, Checked, InspectReport, Summary};
+use crate::facts::{Facts, Status};
+use crate::rules::Verdict;
+use anstyle::{AnsiColor, Style};
+use std::fmt::Write as _;
+
+mod body;
+mod findings;
+
+/// How to print.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// One line a target.
+    pub quiet: bool,
+    /// The evidence too.
+    pub verbose: bool,
+    /// Columns.
+    pub width: usize,
+}
+
+pub(super) const BOLD: Style = Style::new().bold();
+pub(super) const DIM: Style = Style::new().dimmed();
+pub(super) const RED: Style = AnsiColor::Red.on_default().bold();
+pub(super) const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
+pub(super) const GREEN: Style = AnsiColor::Green.on_default().bold();
+pub(super) const CYAN: Style = AnsiColor::Cyan.on_default();
+
+/// `text` in a style; a stream that takes no colour strips the escapes.
+pub(super) fn paint(style: Style, text: &str) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// Everything `inspect` found.
+pub fn inspect(report: &InspectReport, options: Options) -> String {
+    let mut out = String::new();
+    for (index, facts) in report.targets.iter().enumerate() {
+        if index > 0 && !options.quiet {
+            out.push('\n');
+        }
+        let _ = writeln!(out, "{}", paint(BOLD, &terminal(&name(facts))));
+        if !options.quiet {
+            body::facts(&mut out, facts, options);
+        } else {
+            let _ = writeln!(out, "  {}", terminal(&facts.optimization.reason));
+        }
+    }
+    summary(&mut out, &report.summary);
+    out
+}
+
+/// Everything `check` found.
+pub fn check(report: &CheckReport, options: Options) -> String {
+    let mut out = String::new();
+    for (index, target) in report.targets.iter().enumerate() {
+        if index > 0 && !options.quiet {
+            out.push('\n');
+        }
+        verdict_line(&mut out, target, &report.policy.path);
+        if options.quiet {
+            continue;
+        }
+        body::identity(&mut out, &target.facts);
+        body::problems(&mut out, &target.facts, options);
+        for finding in &target.findings {
+            findings::finding(&mut out, finding, options);
+        }
+        body::text_map(&mut out, &target.facts, options);
+        if options.verbose {
+            body::claims(&mut out, &target.facts, options);
+        }
+    }
+    if !options.quiet {
+        for finding in &report.policy_findings {
+            findings::finding(&mut out, finding, options);
+        }
+    }
+    summary(&mut out, &report.summary);
+    out
+}
+
+/// The name under which a target is shown.
+pub fn name(facts: &Facts) -> String {
+    match &facts.member {
+        Some(member) => format!("{}!{member}", facts.path),
+        None => facts.path.clone(),
+    }
+}
+
+fn verdict_line(out: &mut String, target: &Checked, policy: &str) {
+    let count = |severity| target.findings.iter().filter(|f| f.counts() && f.severity == severity).count();
+    let errors = count(crate::finding::Severity::Error);
+    let warnings = count(crate::finding::Severity::Warning);
+    let word = match target.verdict {
+        Verdict::Pass => paint(GREEN, "PASS"),
+        Verdict::Fail => paint(RED, "FAIL"),
+        Verdict::Error => paint(RED, "INCOMPLETE"),
+    };
+    let _ = writeln!(
+        out,
+        "{word}  {}  {}, {}    {}",
+        paint(BOLD, &terminal(&name(&target.facts))),
+        plural(errors, "error"),
+        plural(warnings, "warning"),
+        paint(DIM, &format!("policy {}", terminal(policy))),
+    );
+}
+
+/// `1 error`, `2 errors`.
+pub(super) fn plural(count: usize, word: &str) -> String {
+    format!("{} {word}{}", thousands(count as u64), if count == 1 { "" } else { "s" })
+}
+
+fn summary(out: &mut String, summary: &Summary) {
+    if summary.targets + summary.unreadable > 1 || summary.skipped > 0 {
+        let _ = writeln!(
+            out,
+            "{}: {} ok, {} partial, {} failed, {} not ELF, {} unreadable",
+            plural(summary.targets as usize, "target"),
+            summary.ok,
+            summary.partial,
+            summary.failed,
+            summary.skipped,
+            summary.unreadable,
+        );
+    }
+}
+
+/// Digits in groups of three.
+pub(super) fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// One labelled line, wrapped; following lines are indented under the text.
+pub(super) fn labelled(out: &mut String, indent: usize, label: &str, text: &str, options: Options) {
+    let start = indent + 8.max(label.len() + 1);
+    let room = options.width.max(40).saturating_sub(start).max(20);
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in text.split(' ') {
+        if !line.is_empty() && width(&line) + 1 + width(word) > room {
+            lines.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    lines.push(line);
+    for (index, line) in lines.iter().enumerate() {
+        let head = if index == 0 { label } else { "" };
+        let pad = start - indent - head.len();
+        let _ = writeln!(out, "{:indent$}{}{:pad$}{line}", "", paint(CYAN, head), "");
+    }
+}
+
+/// Columns a text takes, its colour escapes left out.
+fn width(text: &str) -> usize {
+    anstream::adapter::strip_str(text).to_string().chars().count()
+}
+
+/// A one-word status for sentences.
+pub(super) fn status_word(status: Status) -> &'static str {
+    match status {
+        Status::Ok => "ok",
+        Status::Partial => "partial",
+        Status::Failed => "failed",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_are_grouped() {
+        assert_eq!(thousands(0), "0");
+        assert_eq!(thousands(999), "999");
+        assert_eq!(thousands(1_022_361), "1,022,361");
+    }
+
+    #[test]
+    fn long_lines_wrap_under_their_text() {
+        let mut out = String::new();
+        labelled(
+            &mut out,
+            2,
+            "where",
+            &"word ".repeat(20),
+            Options { quiet: false, verbose: false, width: 50 },
+        );
+        assert!(out.lines().all(|l| anstream::adapter::strip_str(l).to_string().len() <= 50), "{out}");
+        assert!(out.lines().count() >= 3);
+    }
+}

@@ -1,0 +1,394 @@
+//! What is in the binary.
+
+use super::{
+    BOLD, DIM, GREEN, Options, RED, YELLOW, labelled, paint, plural, status_word, terminal, thousands,
+};
+use crate::compiler::Level;
+use crate::evidence::Held;
+use crate::facts::{Facts, Kind, Linkage, ModuleOrigin, Status};
+use std::fmt::Write as _;
+
+/// Everything `inspect` shows of one target.
+pub(super) fn facts(out: &mut String, facts: &Facts, options: Options) {
+    identity(out, facts);
+    problems(out, facts, options);
+    optimization(out, facts, options);
+    text_map(out, facts, options);
+    compilers(out, facts, options);
+    nginx(out, facts, options);
+    build_strings(out, facts, options);
+    hardening(out, facts, options);
+    listings(out, facts, options);
+    if options.verbose {
+        claims(out, facts, options);
+    }
+}
+
+/// Product, compiler, kind of file, identity: one line.
+pub(super) fn identity(out: &mut String, facts: &Facts) {
+    let mut parts = Vec::new();
+    if let Some(product) = &facts.product {
+        let mut text = product.name.clone();
+        if let Some(version) = &product.version {
+            let _ = write!(text, " {version}");
+        }
+        if let Some(build) = &product.build_text {
+            let _ = write!(text, " ({build})");
+        }
+        if let Some(base) = &product.base {
+            let _ = write!(text, ", on {} {}", base.name, base.version.as_deref().unwrap_or("?"));
+        }
+        parts.push(text);
+    }
+    if let Some(elf) = &facts.elf {
+        let kind = match elf.kind {
+            Kind::Executable => "executable",
+            Kind::Pie => "PIE",
+            Kind::SharedObject => "shared object",
+            Kind::Relocatable => "relocatable file",
+            Kind::Archive => "archive",
+            Kind::Core => "core dump",
+            Kind::SeparateDebug => "separate debug file",
+        };
+        let linkage =
+            if elf.is_static && matches!(elf.kind, Kind::Executable | Kind::Pie) { "static " } else { "" };
+        parts.push(format!("{} {linkage}{kind}", elf.machine));
+        if elf.kind != Kind::Archive {
+            parts.push(if elf.stripped { "stripped" } else { "not stripped" }.to_owned());
+        }
+        if elf.packed {
+            parts.push("packed".to_owned());
+        }
+        match &elf.build_id {
+            Some(id) => parts.push(format!("build-id {id}")),
+            None if elf.kind != Kind::Archive && elf.kind != Kind::Relocatable => {
+                parts.push("no build-id".to_owned())
+            }
+            None => {}
+        }
+    }
+    if !parts.is_empty() {
+        let _ = writeln!(out, "{}", terminal(&parts.join(", ")));
+    }
+}
+
+pub(super) fn problems(out: &mut String, facts: &Facts, options: Options) {
+    if facts.status != Status::Ok {
+        labelled(out, 0, "status", status_word(facts.status), options);
+    }
+    for problem in &facts.problems {
+        labelled(out, 0, "!", &terminal(&problem.message), options);
+    }
+}
+
+fn optimization(out: &mut String, facts: &Facts, options: Options) {
+    let optimization = &facts.optimization;
+    if facts.elf.is_none() && optimization.level == Level::Unknown && facts.status == Status::Failed {
+        return;
+    }
+    let sources: Vec<&str> = optimization.sources.iter().map(|s| s.as_str()).collect();
+    let known = if sources.is_empty() {
+        String::new()
+    } else {
+        format!("  {}: {}", optimization.strength.as_str(), sources.join(", "))
+    };
+    let style = level_style(optimization.level);
+    let complete = if optimization.complete { "" } else { "  (not complete)" };
+    labelled(
+        out,
+        0,
+        "level",
+        &format!("{}{known}{complete}", paint(style, optimization.level.as_str())),
+        options,
+    );
+    if !optimization.reason.is_empty() {
+        labelled(out, 0, "", &terminal(&optimization.reason), options);
+    }
+    for conflict in &facts.conflicts {
+        let said: Vec<String> = conflict
+            .claims
+            .iter()
+            .map(|claim| {
+                let value = claim.value.as_str().map_or_else(|| claim.value.to_string(), str::to_owned);
+                let quote = claim.quote.as_deref().map(|q| format!(" ({q})")).unwrap_or_default();
+                format!("{} says {value}{quote}", claim.source.as_str())
+            })
+            .collect();
+        labelled(out, 0, "conflict", &terminal(&format!("{}: {}", conflict.fact, said.join("; "))), options);
+    }
+}
+
+pub(super) fn level_style(level: Level) -> anstyle::Style {
+    match level {
+        Level::O0 => RED,
+        Level::Og | Level::Unknown => YELLOW,
+        _ => GREEN,
+    }
+}
+
+/// The text by level, as bars.
+pub(super) fn text_map(out: &mut String, facts: &Facts, options: Options) {
+    let text = facts.optimization.text;
+    if text.bytes == 0 {
+        return;
+    }
+    let mut label = "text";
+    let mut row = |name: &str, bytes: u64, style: anstyle::Style, what: String| {
+        if bytes == 0 {
+            return;
+        }
+        let share = bytes as f64 / text.bytes as f64;
+        let cells = ((share * 16.0).round() as usize).max(1);
+        let bar = format!("{}{}", "█".repeat(cells), "·".repeat(16usize.saturating_sub(cells)));
+        let _ = writeln!(
+            out,
+            "{}{:pad$}{} {} {:>5.1} %  {:>11} bytes{what}",
+            paint(super::CYAN, label),
+            "",
+            paint(style, &format!("{name:<9}")),
+            paint(style, &bar),
+            share * 100.0,
+            thousands(bytes),
+            pad = 8 - label.len(),
+        );
+        label = "";
+    };
+    for share in &facts.optimization.by_level {
+        let what = match (share.units, share.functions) {
+            (0, 0) => String::new(),
+            (0, functions) => format!("  {}", plural(functions as usize, "function")),
+            (units, _) => format!("  {}", plural(units as usize, "unit")),
+        };
+        row(share.level.as_str(), share.text_bytes, level_style(share.level), what);
+    }
+    row("runtime", text.runtime, DIM, "  start code, PLT".to_owned());
+    if options.verbose {
+        row("padding", text.padding, DIM, String::new());
+    }
+}
+
+fn compilers(out: &mut String, facts: &Facts, options: Options) {
+    if facts.compilers.is_empty() {
+        return;
+    }
+    let list: Vec<String> = facts
+        .compilers
+        .iter()
+        .map(|c| {
+            let version = c.version.as_deref().unwrap_or("");
+            let language = c.language.as_deref().map(|l| format!(" {l}")).unwrap_or_default();
+            let units =
+                if c.units > 0 { format!(" ({})", plural(c.units as usize, "unit")) } else { String::new() };
+            format!("{} {version}{language}{units}", c.family).replace("  ", " ")
+        })
+        .collect();
+    labelled(out, 0, "by", &terminal(&list.join(", ")), options);
+}
+
+fn nginx(out: &mut String, facts: &Facts, options: Options) {
+    let Some(nginx) = &facts.nginx else { return };
+    match &nginx.modules {
+        None => labelled(out, 0, "modules", "unknown: no module table could be read", options),
+        Some(modules) => {
+            let count = |l: Linkage| modules.iter().filter(|m| m.linkage == l).count();
+            let named = |origin: ModuleOrigin| -> String {
+                let list: Vec<&str> =
+                    modules.iter().filter(|m| m.origin == origin).map(|m| short(&m.name)).collect();
+                if list.is_empty() { "none".to_owned() } else { list.join(" ") }
+            };
+            let mut line = format!("{} static, {} dynamic", count(Linkage::Static), count(Linkage::Dynamic));
+            for (word, origin) in [
+                ("bundled", ModuleOrigin::Bundled),
+                ("third-party", ModuleOrigin::ThirdParty),
+                ("distribution patch", ModuleOrigin::DistroPatch),
+                ("unknown origin", ModuleOrigin::Unknown),
+            ] {
+                let list = named(origin);
+                if list != "none" || origin == ModuleOrigin::ThirdParty {
+                    let _ = write!(line, " · {word}: {list}");
+                }
+            }
+            labelled(out, 0, "modules", &terminal(&line), options);
+            let has =
+                |name: &str| modules.iter().any(|m| short(&m.name) == name && m.linkage == Linkage::Static);
+            let wanted = [
+                ("gzip_static", "http_gzip_static"),
+                ("gunzip", "http_gunzip_filter"),
+                ("threads", "thread_pool"),
+                ("http_v2", "http_v2"),
+                ("http_v3", "http_v3"),
+                ("upstream keepalive", "http_upstream_keepalive"),
+            ];
+            let (present, absent): (Vec<_>, Vec<_>) = wanted.iter().partition(|(_, module)| has(module));
+            let words = |list: Vec<&(&str, &str)>| list.iter().map(|(w, _)| *w).collect::<Vec<_>>().join(" ");
+            let mut line = words(present);
+            if !absent.is_empty() {
+                let _ = write!(line, "   {} {}", paint(BOLD, "lacks"), words(absent));
+            }
+            labelled(out, 0, "has", &line, options);
+            if options.verbose {
+                let all: Vec<&str> = modules.iter().map(|m| m.name.as_str()).collect();
+                labelled(out, 0, "", &terminal(&all.join(" ")), options);
+            }
+        }
+    }
+    if let Some(debug) = nginx.debug.value {
+        labelled(out, 0, "debug", &format!("--with-debug: {}", if debug { "yes" } else { "no" }), options);
+    }
+    match &nginx.configure_arguments {
+        None => labelled(out, 0, "configured", "unknown: no configure arguments in the file", options),
+        Some(arguments) => {
+            let list: Vec<String> = arguments
+                .iter()
+                .map(|a| match &a.value {
+                    None => a.name.clone(),
+                    Some(value) if value.contains(' ') => format!("{}='{value}'", a.name),
+                    Some(value) => format!("{}={value}", a.name),
+                })
+                .collect();
+            let text = if list.is_empty() { "no arguments".to_owned() } else { list.join(" ") };
+            labelled(out, 0, "configured", &terminal(&text), options);
+        }
+    }
+}
+
+/// A module's name without `ngx_` and `_module`.
+pub(super) fn short(name: &str) -> &str {
+    let name = name.strip_prefix("ngx_").unwrap_or(name);
+    name.strip_suffix("_module").unwrap_or(name)
+}
+
+fn build_strings(out: &mut String, facts: &Facts, options: Options) {
+    for text in &facts.build_strings {
+        labelled(
+            out,
+            0,
+            "says",
+            &terminal(&format!("{} {}: {}", text.program, text.key, text.value)),
+            options,
+        );
+    }
+}
+
+fn hardening(out: &mut String, facts: &Facts, options: Options) {
+    let Some(elf) = &facts.elf else { return };
+    if matches!(elf.kind, Kind::Archive | Kind::Relocatable | Kind::SeparateDebug | Kind::Core) {
+        return;
+    }
+    let hardening = &facts.hardening;
+    let mut parts = Vec::new();
+    let mut yes_no = |name: &str, held: &Held<bool>| {
+        if let Some(value) = held.value {
+            parts.push(format!("{name} {}", if value { "yes" } else { "no" }));
+        }
+    };
+    yes_no("pie", &hardening.pie);
+    yes_no("bind-now", &hardening.bind_now);
+    yes_no("nx-stack", &hardening.nx_stack);
+    yes_no("stack-protector", &hardening.canary);
+    if let Some(value) = &hardening.relro.value {
+        parts.push(format!("relro {value}"));
+    }
+    if let Some(value) = &hardening.fortify.value {
+        parts.push(format!("fortify {value}"));
+    }
+    for (name, held) in [("rpath", &hardening.rpath), ("runpath", &hardening.runpath)] {
+        if let Some(value) = &held.value {
+            parts.push(format!("{name} {value}"));
+        }
+    }
+    if hardening.textrel.value == Some(true) {
+        parts.push("text relocations".to_owned());
+    }
+    if !parts.is_empty() {
+        labelled(out, 0, "hardening", &terminal(&parts.join(", ")), options);
+    }
+    let instrumentation = &facts.instrumentation;
+    let mut found: Vec<String> = instrumentation.sanitizers.value.clone().unwrap_or_default();
+    if instrumentation.coverage.value == Some(true) {
+        found.push("coverage".to_owned());
+    }
+    if instrumentation.profiling.value == Some(true) {
+        found.push("profiling".to_owned());
+    }
+    if !found.is_empty() {
+        labelled(out, 0, "instrumented", &paint(RED, &terminal(&found.join(", "))), options);
+    }
+}
+
+fn listings(out: &mut String, facts: &Facts, options: Options) {
+    if let Some(units) = &facts.units {
+        let _ = writeln!(out, "{}", paint(BOLD, &format!("units ({})", units.len())));
+        for unit in units {
+            let lost = if unit.overridden.is_empty() {
+                String::new()
+            } else {
+                format!("  ({} overridden)", unit.overridden.join(", "))
+            };
+            let member = unit.member.as_deref().map(|m| format!("{m}: ")).unwrap_or_default();
+            let kind = serde_json::to_value(unit.kind).ok();
+            let kind = kind.as_ref().and_then(|k| k.as_str()).filter(|k| *k != "source").unwrap_or("");
+            let _ = writeln!(
+                out,
+                "  {} {:>9}  {}{}  {} {kind}",
+                paint(level_style(unit.level), &format!("{:<9}", unit.level.as_str())),
+                thousands(unit.text_bytes),
+                terminal(&format!("{member}{}", unit.name)),
+                lost,
+                terminal(unit.compiler.as_deref().unwrap_or("")),
+            );
+        }
+    }
+    if let Some(flags) = &facts.flags {
+        let _ = writeln!(out, "{}", paint(BOLD, "flags (units)"));
+        for flag in flags {
+            let _ = writeln!(out, "  {:>6}  {}", flag.units, terminal(&flag.flag));
+        }
+    }
+    if let Some(list) = &facts.functions.list {
+        let _ = writeln!(out, "{}", paint(BOLD, &format!("functions ({})", list.len())));
+        for function in list {
+            let _ = writeln!(
+                out,
+                "  {} {:#x}-{:#x}  {}",
+                paint(level_style(function.level), &format!("{:<9}", function.level.as_str())),
+                function.start,
+                function.end,
+                terminal(function.name.as_deref().unwrap_or("")),
+            );
+        }
+    }
+    if let Some(list) = facts.nginx.as_ref().and_then(|n| n.directives.as_ref()) {
+        let _ = writeln!(out, "{}", paint(BOLD, &format!("directives ({})", list.len())));
+        for directive in list {
+            let _ = writeln!(
+                out,
+                "  {}  {}",
+                terminal(&directive.name),
+                paint(DIM, &terminal(&directive.module))
+            );
+        }
+    }
+    let _ = options;
+}
+
+/// Every claim about the level, with its place.
+pub(super) fn claims(out: &mut String, facts: &Facts, options: Options) {
+    for claim in &facts.optimization.claims {
+        let value = claim.value.as_str().map_or_else(|| claim.value.to_string(), str::to_owned);
+        let place =
+            claim.at.as_ref().map(|p| format!(" at {}+{:#x}", p.section, p.offset)).unwrap_or_default();
+        let quote = claim.quote.as_deref().map(|q| format!(": {q}")).unwrap_or_default();
+        labelled(
+            out,
+            0,
+            "evidence",
+            &terminal(&format!(
+                "{} {} {value}{place}{quote}",
+                claim.strength.as_str(),
+                claim.source.as_str()
+            )),
+            options,
+        );
+    }
+}

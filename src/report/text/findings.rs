@@ -1,0 +1,80 @@
+//! One finding: what, where, how known, what it costs, how to fix, and the policy line that judged.
+
+use super::{BOLD, DIM, GREEN, Options, RED, YELLOW, labelled, paint, terminal, thousands};
+use crate::finding::{Finding, FindingStatus, Severity};
+use std::fmt::Write as _;
+
+/// Units named before the rest is only counted.
+const UNITS_SHOWN: usize = 6;
+
+pub(super) fn finding(out: &mut String, finding: &Finding, options: Options) {
+    let style = match (finding.status, finding.severity) {
+        (FindingStatus::Waived | FindingStatus::Passed | FindingStatus::NotChecked, _) => DIM,
+        (_, Severity::Error) => RED,
+        (_, Severity::Warning) => YELLOW,
+        (_, Severity::Note) => GREEN,
+    };
+    let word = match finding.status {
+        FindingStatus::Waived => "waived",
+        FindingStatus::Passed => "passed",
+        FindingStatus::NotChecked => "not checked",
+        FindingStatus::Violation | FindingStatus::Undetermined => finding.severity.as_str(),
+    };
+    let _ = writeln!(
+        out,
+        "{}{}",
+        paint(style, &format!("{word}[{}]", finding.rule)),
+        paint(BOLD, &format!(": {}", terminal(&finding.message)))
+    );
+    let place = places(finding, options);
+    if !place.is_empty() {
+        labelled(out, 2, "where", &place, options);
+    }
+    for (index, line) in finding.known.iter().enumerate() {
+        labelled(out, 2, if index == 0 { "known" } else { "" }, &terminal(line), options);
+    }
+    if let Some(cost) = &finding.cost {
+        labelled(out, 2, "cost", &terminal(cost), options);
+    }
+    if let Some(remedy) = &finding.remedy {
+        labelled(out, 2, "fix", &terminal(remedy), options);
+    }
+    if let Some(waiver) = &finding.waiver {
+        let owner = waiver.owner.as_deref().map(|o| format!(", owner {o}")).unwrap_or_default();
+        let expires = waiver.expires.as_deref().map(|e| format!(", until {e}")).unwrap_or_default();
+        labelled(out, 2, "waiver", &terminal(&format!("{}{owner}{expires}", waiver.reason)), options);
+    }
+    if let Some(at) = &finding.policy {
+        let text = at.text.trim();
+        labelled(out, 2, "policy", &terminal(&format!("{}:{}  {text}", at.path, at.line)), options);
+    }
+}
+
+fn places(finding: &Finding, options: Options) -> String {
+    if let Some(location) = &finding.location {
+        return terminal(&format!("{}:{}:{}", location.path, location.line, location.column));
+    }
+    let mixed = finding.units.iter().any(|u| Some(u.level) != finding.units.first().map(|f| f.level));
+    let shown = if options.verbose { finding.units.len() } else { UNITS_SHOWN };
+    let mut parts: Vec<String> = finding
+        .units
+        .iter()
+        .take(shown)
+        .map(|u| if mixed { format!("{} ({})", terminal(&u.name), u.level) } else { terminal(&u.name) })
+        .collect();
+    let more = finding.units_total.saturating_sub(parts.len() as u64);
+    if more > 0 && !parts.is_empty() {
+        parts.push(format!("and {} more (flagaudit inspect --units lists all)", thousands(more)));
+    }
+    parts.extend(finding.ranges.iter().take(UNITS_SHOWN).map(|r| {
+        if r.functions > 0 {
+            format!("{:#x}-{:#x} ({} functions)", r.start, r.end, r.functions)
+        } else {
+            format!("{:#x}-{:#x}", r.start, r.end)
+        }
+    }));
+    if finding.ranges.len() > UNITS_SHOWN {
+        parts.push(format!("and {} more ranges", finding.ranges.len() - UNITS_SHOWN));
+    }
+    parts.join(", ")
+}

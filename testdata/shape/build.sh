@@ -1,0 +1,30 @@
+#!/bin/sh
+# Rebuilds the inputs beside this script from shapes.c. Needs gcc 12, clang 16 and the cross compilers
+# for aarch64 and i686 (Debian 12's packages were used), and binutils.
+set -eu
+cd "$(dirname "$0")"
+OUT=${1:-.}
+LINK="-shared -nostdlib -Wl,--build-id=none -Wl,-z,noseparate-code -Wl,--hash-style=gnu -Wl,-z,max-page-size=4096 -s"
+one() { # NAME COMPILER OPTIONS…
+  name=$1 cc=$2; shift 2
+  $cc -fPIC "$@" $LINK -o "$OUT/$name" shapes.c
+}
+one gcc-O0 gcc -O0
+one gcc-O0-omitfp gcc -O0 -fomit-frame-pointer
+one gcc-O1 gcc -O1
+one gcc-O2 gcc -O2
+one gcc-O2-fp gcc -O2 -fno-omit-frame-pointer
+one gcc-Os gcc -Os
+one clang-O0 clang-16 -O0
+one clang-O2 clang-16 -O2
+one gcc-O0-noeh gcc -O0 -fno-asynchronous-unwind-tables -fno-unwind-tables
+one gcc-O2-noeh gcc -O2 -fno-asynchronous-unwind-tables -fno-unwind-tables
+one aarch64-O0 aarch64-linux-gnu-gcc -O0
+one aarch64-O2 aarch64-linux-gnu-gcc -O2
+one i386-O0 i686-linux-gnu-gcc -O0
+one i386-O2 i686-linux-gnu-gcc -O2
+# one file of a program unoptimized
+gcc -fPIC -O2 -DPART=1 -c -o part1.o shapes.c
+gcc -fPIC -O0 -DPART=2 -c -o part2.o shapes.c
+gcc $LINK -o "$OUT/gcc-mixed" part1.o part2.o
+rm -f part1.o part2.o

@@ -1,0 +1,116 @@
+//! nginx as it is really built: what is read from the file against what the build itself wrote down.
+//!
+//! Needs a folder named by `FLAGAUDIT_CORPUS`: `NAME` and `NAME-stripped` with `NAME.ngx_modules.c` (nginx 1.22.1 built at several
+//! levels), `debian-nginx/` (Debian's package unpacked), `wheel/nginx` (a static nginx).
+#![allow(missing_docs)]
+
+use flagaudit::compiler::Level;
+use flagaudit::facts::{Linkage, ModuleOrigin};
+use flagaudit::image::linkage;
+use flagaudit::image::pointers::Pointers;
+use flagaudit::image::symbols::Symbols;
+use flagaudit::image::{Image, Input};
+use flagaudit::limits::Limits;
+use flagaudit::nginx::{self, NginxFacts};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+fn corpus() -> PathBuf {
+    PathBuf::from(std::env::var_os("FLAGAUDIT_CORPUS").expect("FLAGAUDIT_CORPUS names the corpus folder"))
+}
+
+fn read(path: &Path) -> NginxFacts {
+    let file = File::open(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let image = Image::open(Input::file(file).unwrap(), &Limits::default()).unwrap();
+    let linkage = linkage::read(&image);
+    let pointers = Pointers::read(&image, &linkage);
+    nginx::read(&image, &linkage, &Symbols::new(), &pointers)
+        .unwrap_or_else(|| panic!("{} is not read as nginx", path.display()))
+}
+
+/// The array that the build wrote, in its order.
+fn written(path: &Path) -> Vec<String> {
+    let source = fs::read_to_string(path).unwrap();
+    let array = source.split("ngx_modules[] = {").nth(1).unwrap().split("NULL").next().unwrap();
+    array.split(',').filter_map(|word| word.trim().strip_prefix('&')).map(str::to_owned).collect()
+}
+
+fn static_names(facts: &NginxFacts) -> Vec<String> {
+    let list = facts.nginx.modules.as_ref().expect("a module list");
+    list.iter().filter(|m| m.linkage == Linkage::Static).map(|m| m.name.clone()).collect()
+}
+
+#[test]
+#[ignore = "needs the corpus"]
+fn module_lists_equal_what_each_build_wrote() {
+    let corpus = corpus();
+    let mut seen = 0;
+    for entry in fs::read_dir(&corpus).unwrap() {
+        let list = entry.unwrap().path();
+        let name = list.file_name().unwrap().to_string_lossy().into_owned();
+        let Some(name) = name.strip_suffix(".ngx_modules.c") else { continue };
+        let want = written(&list);
+        for file in [corpus.join(name), corpus.join(format!("{name}-stripped"))] {
+            if file.is_file() {
+                assert_eq!(static_names(&read(&file)), want, "{}", file.display());
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen >= 4, "only {seen} programs in the corpus");
+}
+
+#[test]
+#[ignore = "needs the corpus"]
+fn declared_levels_and_copies_of_the_signature() {
+    let level = |name: &str| read(&corpus().join(name)).declared.unwrap().level;
+    for (name, want) in [
+        ("default-stripped", Level::O1),
+        ("O0-stripped", Level::O0),
+        ("O2-stripped", Level::O2),
+        ("O2O0-stripped", Level::O0),
+        ("envcflags", Level::Unknown),
+    ] {
+        assert_eq!(level(name), want, "{name}");
+    }
+    let unmerged = |name: &str| read(&corpus().join(name)).unmerged_modules.len();
+    assert_eq!(unmerged("default-stripped"), 0);
+    assert_eq!(unmerged("O0-stripped"), static_names(&read(&corpus().join("O0"))).len());
+    assert_eq!(read(&corpus().join("mixed-stripped")).unmerged_modules, ["ngx_http_upstream_module"]);
+}
+
+#[test]
+#[ignore = "needs the corpus"]
+fn debians_nginx() {
+    let facts = read(&corpus().join("debian-nginx/usr/sbin/nginx"));
+    assert_eq!(facts.product.version.as_deref(), Some("1.22.1"));
+    assert_eq!(facts.declared.as_ref().unwrap().level, Level::O2);
+    assert_eq!(facts.nginx.debug.value, Some(true));
+    assert_eq!(facts.nginx.compiler_line, None);
+    assert!(facts.conflicts.is_empty() && facts.problems.is_empty());
+    let names = static_names(&facts);
+    assert_eq!(names.len(), 71);
+    let list = facts.nginx.modules.as_ref().unwrap();
+    let patched: Vec<&str> =
+        list.iter().filter(|m| m.origin == ModuleOrigin::DistroPatch).map(|m| m.name.as_str()).collect();
+    assert_eq!(patched, ["ngx_http_header_count_module"]);
+    assert!(list.iter().any(|m| m.name == "ngx_stream_ssl_module" && m.linkage == Linkage::Dynamic));
+    assert_eq!(facts.nginx.directives.as_ref().unwrap().len(), 538);
+    assert_eq!(facts.nginx.signature.as_ref().unwrap().compat, Some(true));
+    assert_eq!(facts.features["nginx.threads"].value, Some(true));
+    let arguments = facts.nginx.configure_arguments.as_ref().unwrap();
+    assert_eq!(arguments[0].name, "--with-cc-opt");
+    assert!(arguments[0].value.as_ref().unwrap().ends_with("-D_FORTIFY_SOURCE=2"));
+}
+
+#[test]
+#[ignore = "needs the corpus"]
+fn a_static_program_without_dynamic_symbols() {
+    let facts = read(&corpus().join("wheel/nginx"));
+    assert_eq!(facts.product.version.as_deref(), Some("1.31.3"));
+    let names = static_names(&facts);
+    assert_eq!(names.len(), 98);
+    assert_eq!(names[..2], ["ngx_core_module", "ngx_errlog_module"]);
+    assert!(facts.problems.is_empty());
+    assert_eq!(facts.declared.unwrap().level, Level::Os);
+}
