@@ -6,7 +6,7 @@
 
 use crate::facts::{Facts, Status};
 use crate::finding::{Finding, PolicyPlace, Severity};
-use crate::policy::Policy;
+use crate::policy::{Policy, Setting};
 use jiff::civil::Date;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -139,7 +139,7 @@ pub fn judge(facts: &Facts, policy: &Policy, today: Date) -> Judgement {
     }
     let context = Context::new(facts, policy, today);
     for rule in TABLE {
-        if context.override_of(rule.id).is_err() {
+        if context.setting(rule.id) == Some(Setting::Ignore) {
             continue;
         }
         match (rule.check)(&context) {
@@ -147,7 +147,7 @@ pub fn judge(facts: &Facts, policy: &Policy, today: Date) -> Judgement {
             Outcome::NotChecked(reason) => judgement.not_checked.push((rule.id, reason)),
             Outcome::Checked(drafts) => {
                 let found: Vec<Finding> = drafts
-                    .into_iter()
+                    .iter()
                     .flat_map(|draft| waivers::finish(rule.id, rule.severity, &context, draft))
                     .collect();
                 if !found.iter().any(Finding::counts) {
@@ -197,6 +197,11 @@ impl Rule {
     }
 }
 
+/// All rule ids, in the order of the table.
+pub fn ids() -> Vec<&'static str> {
+    TABLE.iter().map(|rule| rule.id).collect()
+}
+
 /// The rule of that id.
 pub fn find(id: &str) -> Option<&'static Rule> {
     TABLE.iter().find(|rule| rule.id == id)
@@ -210,14 +215,16 @@ pub fn explain(id: &str) -> Option<String> {
 
 /// The table of rules in Markdown: what `explain` without a rule prints, and what README shows.
 pub fn markdown_table() -> String {
-    let mut out = String::from("| rule | severity | policy key | what |\n|---|---|---|---|\n");
+    let mut lines =
+        vec!["| rule | severity | policy key | what |".to_owned(), "|---|---|---|---|".to_owned()];
     for rule in TABLE {
         let keys: Vec<String> = rule.keys.iter().map(|key| format!("`{key}`")).collect();
         let keys = if keys.is_empty() { "always on".to_owned() } else { keys.join(", ") };
         let summary = rule.summary().replace('|', "\\|");
-        out.push_str(&format!("| `{}` | {} | {keys} | {summary} |\n", rule.id, rule.severity.as_str()));
+        lines.push(format!("| `{}` | {} | {keys} | {summary} |", rule.id, rule.severity.as_str()));
     }
-    out
+    lines.push(String::new());
+    lines.join("\n")
 }
 
 #[cfg(test)]

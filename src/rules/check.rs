@@ -53,12 +53,15 @@ impl UnitHit<'_> {
     }
 }
 
+/// Makes the sentence of a finding from the units that remain.
+pub type MessageOf<'a> = Box<dyn Fn(&[UnitHit<'a>]) -> String + 'a>;
+
 /// The sentence of a finding. One about units is made anew when a waiver takes some of them away.
 pub enum Message<'a> {
     /// Does not depend on the units.
     Fixed(String),
     /// Made from the units that remain.
-    Units(Box<dyn Fn(&[UnitHit<'a>]) -> String + 'a>),
+    Units(MessageOf<'a>),
 }
 
 impl std::fmt::Debug for Message<'_> {
@@ -289,13 +292,9 @@ impl<'a> Context<'a> {
         self.used.into_inner()
     }
 
-    /// The severity that `[rules]` gives a rule, if it names it; `Err` if it is switched off.
-    pub fn override_of(&self, rule: &str) -> Result<Option<Severity>, ()> {
-        match self.policy.rules.get(rule).map(|at| at.value) {
-            None => Ok(None),
-            Some(Setting::Report(severity)) => Ok(Some(severity)),
-            Some(Setting::Ignore) => Err(()),
-        }
+    /// What `[rules]` says about a rule, if it names it.
+    pub fn setting(&self, rule: &str) -> Option<Setting> {
+        self.policy.rules.get(rule).map(|at| at.value)
     }
 
     /// Whether `[rules]` names a rule with a severity: the switch of rules that have no key of their own.
@@ -365,7 +364,7 @@ pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place) % 3 == 0 {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);
@@ -387,11 +386,8 @@ pub fn listed<I: IntoIterator<Item = S>, S: AsRef<str>>(names: I, most: usize) -
     let names: Vec<S> = names.into_iter().collect();
     let shown: Vec<&str> = names.iter().take(most).map(AsRef::as_ref).collect();
     let rest = names.len().saturating_sub(shown.len());
-    let mut text = shown.join(", ");
-    if rest > 0 {
-        text.push_str(&format!(" and {rest} more"));
-    }
-    text
+    let text = shown.join(", ");
+    if rest > 0 { format!("{text} and {rest} more") } else { text }
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ pub const FEW_BYTES: u64 = 4096;
 ///
 /// Units without live text are not judged, with two exceptions: where no unit's text could be located, and where
 /// link-time partitions hold the text of all units that were compiled for it.
-pub fn own_units<'a>(facts: &'a Facts) -> Vec<&'a Unit> {
+pub fn own_units(facts: &Facts) -> Vec<&Unit> {
     let units = facts.units.as_deref().unwrap_or_default();
     let located = units.iter().any(|unit| unit.text_bytes > 0);
     let partitions = units.iter().any(|unit| unit.kind == UnitKind::LtoPartition && unit.text_bytes > 0);

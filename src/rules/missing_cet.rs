@@ -2,7 +2,7 @@
 //!
 //! # What it checks
 //!
-//! On x86, that the file is marked for indirect branch tracking (IBT) and the shadow stack (SHSTK); on AArch64, for branch
+//! On x86, that the file is marked for indirect branch tracking (IBT) and the shadow stack (SHSTK); on `aarch64`, for branch
 //! target identification (BTI).
 //!
 //! ```text
@@ -16,7 +16,7 @@
 //!
 //! # How to fix
 //!
-//! Compile everything with `-fcf-protection` (AArch64: `-mbranch-protection=standard`), assembler files included;
+//! Compile everything with `-fcf-protection` (`aarch64`: `-mbranch-protection=standard`), assembler files included;
 //! `-Wl,-z,cet-report=error` or `-Wl,-z,force-bti` name the object that lacks it.
 //!
 //! # Policy keys

@@ -27,7 +27,7 @@ pub fn remark_not_nginx(context: &Context<'_>, judgement: &mut Judgement) {
     };
     let rules = count(asked.len() as u64, "rule");
     let draft = Draft::remark("not-nginx", format!("{rules} about nginx not checked: {reason}"));
-    judgement.findings.extend(waivers::finish(rule.id, rule.severity, context, draft));
+    judgement.findings.extend(waivers::finish(rule.id, rule.severity, context, &draft));
 }
 
 /// Whether a pattern of a policy means a module: short or full symbol name, the option's name, or a glob over these.

@@ -1,4 +1,5 @@
 //! Facts and policies for tests of rules.
+#![allow(clippy::missing_panics_doc)]
 
 use crate::compiler::Level;
 use crate::evidence::{Claim, Held, Scope, Source, Strength};

@@ -2,15 +2,18 @@
 
 use super::check::{Context, Draft, Kindness, Message, UnitHit, base_name, unit_matches};
 use crate::finding::{Finding, FindingStatus, Severity, UnitRef, WaiverRef, fingerprint};
-use crate::policy::Waiver;
+use crate::policy::{Pattern, Setting, Waiver, matching};
 
 /// Most units listed in one finding; `units_total` counts all.
 const UNITS_LISTED: usize = 50;
 
 /// The findings that a draft becomes: one, or more where waivers cover a part of its units.
-pub fn finish(rule: &str, default: Severity, context: &Context<'_>, draft: Draft<'_>) -> Vec<Finding> {
-    let Ok(overridden) = context.override_of(rule) else { return Vec::new() };
-    let mut severity = overridden.or(draft.severity).unwrap_or(default);
+pub fn finish(rule: &str, default: Severity, context: &Context<'_>, draft: &Draft<'_>) -> Vec<Finding> {
+    let mut severity = match context.setting(rule) {
+        Some(Setting::Ignore) => return Vec::new(),
+        Some(Setting::Report(severity)) => severity,
+        None => draft.severity.unwrap_or(default),
+    };
     if let Some(ceiling) = draft.ceiling {
         severity = severity.min(ceiling);
     }
@@ -24,7 +27,7 @@ pub fn finish(rule: &str, default: Severity, context: &Context<'_>, draft: Draft
         if draft.kind == Kindness::Remark || covered || waiver.rule.value != rule {
             continue;
         }
-        if !applies(waiver, context, &draft, &whole) {
+        if !applies(waiver, context, draft, &whole) {
             continue;
         }
         let (taken, left): (Vec<_>, Vec<_>) = match &waiver.unit {
@@ -41,7 +44,7 @@ pub fn finish(rule: &str, default: Severity, context: &Context<'_>, draft: Draft
         }
         // A draft about units is covered bit by bit; one about the file, at once.
         covered = left.is_empty() && (waiver.unit.is_none() || !draft.besides_units);
-        let mut finding = make(rule, severity, context, &draft, &taken, waiver.unit.is_none());
+        let mut finding = make(rule, severity, context, draft, &taken, waiver.unit.is_none());
         finding.status = FindingStatus::Waived;
         finding.waiver = Some(WaiverRef {
             reason: waiver.reason.value.clone(),
@@ -52,11 +55,11 @@ pub fn finish(rule: &str, default: Severity, context: &Context<'_>, draft: Draft
         rest = left;
     }
     if !covered {
-        let mut finding = make(rule, severity, context, &draft, &rest, true);
+        let mut finding = make(rule, severity, context, draft, &rest, true);
         if let Some(waiver) = expired
             && let Some(date) = &waiver.expires
         {
-            finding.message.push_str(&format!(" (its waiver expired on {})", date.value));
+            finding.message = format!("{} (its waiver expired on {})", finding.message, date.value);
         }
         findings.push(finding);
     }
@@ -71,14 +74,12 @@ pub fn is_expired(waiver: &Waiver, context: &Context<'_>) -> bool {
 /// Whether everything a waiver names, besides units, matches. What it names and the finding does not have, does not match.
 fn applies(waiver: &Waiver, context: &Context<'_>, draft: &Draft<'_>, whole: &str) -> bool {
     let facts = context.facts;
+    let path = |pattern: &Pattern, path: &str| {
+        matching::path_matches(pattern, path) || pattern.matches(base_name(path))
+    };
     let target = waiver.target.as_ref().is_none_or(|pattern| {
-        let pattern = &pattern.value;
-        pattern.matches(&facts.path)
-            || pattern.matches(base_name(&facts.path))
-            || facts
-                .member
-                .as_deref()
-                .is_some_and(|member| pattern.matches(member) || pattern.matches(base_name(member)))
+        path(&pattern.value, &facts.path)
+            || facts.member.as_deref().is_some_and(|member| path(&pattern.value, member))
     });
     let module = waiver.module.as_ref().is_none_or(|pattern| {
         draft.module.as_deref().is_some_and(|name| super::nginx_common::module_matches(&pattern.value, name))
@@ -86,11 +87,10 @@ fn applies(waiver: &Waiver, context: &Context<'_>, draft: &Draft<'_>, whole: &st
     let function = waiver.function.as_ref().is_none_or(|pattern| {
         !draft.functions.is_empty() && draft.functions.iter().all(|name| pattern.value.matches(name))
     });
-    let file = waiver.file.as_ref().is_none_or(|pattern| {
-        draft.location.as_ref().is_some_and(|place| {
-            pattern.value.matches(&place.path) || pattern.value.matches(base_name(&place.path))
-        })
-    });
+    let file = waiver
+        .file
+        .as_ref()
+        .is_none_or(|pattern| draft.location.as_ref().is_some_and(|place| path(&pattern.value, &place.path)));
     let upstream = waiver
         .upstream
         .as_ref()
