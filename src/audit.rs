@@ -1,10 +1,10 @@
 //! One target from bytes to facts: the witnesses are asked in order, and reconciliation decides.
 
-use crate::evidence::{Claim, Held, Source, Strength};
-use crate::evidence::{annobin, comment, dwarf_producer, gcc_command_line, go_buildinfo};
+use crate::evidence::{Claim, Held, Scope, Source, Strength};
+use crate::evidence::{annobin, build_string, comment, gcc_command_line, go_buildinfo};
 use crate::evidence::{hardening, imports, instrumentation};
 use crate::facts::{
-    DebugInfo, DebugSource, Facts, Functions, Optimization, Problem, Status, Unit, UnitKind,
+    DebugInfo, Facts, Functions, Optimization, Problem, Product, Status, Unit, UnitKind,
 };
 use crate::image::functions::{self, FunctionTable};
 use crate::image::linkage::{self, Linkage};
@@ -22,6 +22,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 mod code;
+mod debug;
 
 /// What the user asked for.
 #[derive(Debug, Clone, Default)]
@@ -154,7 +155,7 @@ fn of_image(image: &Image, facts: &mut Facts) {
     facts.hardening = hardening::read(image, &linkage, &symbols, &notes, &comment);
     facts.instrumentation = instrumentation::read(image, &linkage, &symbols);
 
-    let understood = debug_information(image, facts);
+    let understood = debug::read(image, None, facts);
     let mut table = functions::read(image);
     let mut seen = Witnessed { units: understood.units, relocatable: image.is_relocatable(), ..Witnessed::default() };
     seen.debug_absent = Some(debug_absent(facts));
@@ -171,6 +172,8 @@ fn of_image(image: &Image, facts: &mut Facts) {
     }
     if let Some(found) = nginx::read(image, &linkage, &symbols, &pointers) {
         seen.declared = take_nginx(found, facts);
+    } else {
+        seen.declared = build_texts(image, &linkage, facts);
     }
     seen.claims = std::mem::take(&mut facts.optimization.claims);
     recorded_elsewhere(image, &mut seen.claims, facts);
@@ -188,20 +191,27 @@ fn of_image(image: &Image, facts: &mut Facts) {
     facts.problems.dedup();
 }
 
-/// Units of the file's own debug information.
-fn debug_information(image: &Image, facts: &mut Facts) -> units::Units {
-    let dwarf = dwarf_producer::read(image, None);
-    facts.debug_info.present = !dwarf.units.is_empty();
-    if facts.debug_info.present {
-        facts.debug_info.source = DebugSource::Embedded;
+/// Texts in which other programs name their own build. What the file only contains is told apart.
+fn build_texts(image: &Image, linkage: &Linkage, facts: &mut Facts) -> Option<Claim> {
+    let soname = linkage.soname.as_deref().map(String::from_utf8_lossy);
+    let texts = build_string::read(image, soname.as_deref());
+    if let Some(program) = texts.program() {
+        facts.product = Some(Product {
+            name: program.program.to_owned(),
+            version: program.version.clone(),
+            base: None,
+            build_text: None,
+        });
+        if let Some(on) = program.assertions {
+            facts.instrumentation.assertions = Held::new(on, Strength::Declared, Source::BuildString);
+        }
     }
-    facts.debug_info.dwarf_versions = dwarf.versions;
-    facts.debug_info.compressed = dwarf.compressed;
-    facts.debug_info.missing = dwarf.missing;
-    facts.problems.extend(dwarf.problems);
-    let mut understood = units::understand(&dwarf.units, None);
-    facts.compilers = std::mem::take(&mut understood.compilers);
-    understood
+    let (own, rest): (Vec<Claim>, Vec<Claim>) =
+        texts.claims().into_iter().partition(|claim| claim.scope == Scope::File);
+    facts.optimization.claims.extend(rest);
+    facts.problems.extend(texts.problems);
+    facts.build_strings = texts.found.into_iter().flat_map(|found| found.strings).collect();
+    own.into_iter().next()
 }
 
 /// What compilers recorded outside the debug information.

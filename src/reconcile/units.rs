@@ -16,8 +16,8 @@ pub struct Units {
     pub units: Vec<Unit>,
     /// Compilers, most units first.
     pub compilers: Vec<CompilerSeen>,
-    /// Whether some unit was made at link time by GCC.
-    pub gcc_lto: bool,
+    /// Index of each unit in the list it was understood from, ascending.
+    pub origins: Vec<usize>,
 }
 
 /// Understands all units. Equal producers are parsed once.
@@ -25,12 +25,13 @@ pub fn understand(dwarf: &[DwarfUnit], member: Option<&str>) -> Units {
     let mut known: HashMap<&[u8], Producer> = HashMap::new();
     let mut seen: BTreeMap<(String, Option<String>, Option<String>, String), u64> = BTreeMap::new();
     let mut result = Units::default();
-    for unit in dwarf {
+    for (index, unit) in dwarf.iter().enumerate() {
         let skeleton = match &unit.kind {
             DwarfUnitKind::Partial | DwarfUnitKind::Type => continue,
             DwarfUnitKind::Skeleton { dwo_name, .. } => Some(dwo_name),
             DwarfUnitKind::Compile => None,
         };
+        result.origins.push(index);
         let name = lossy(&unit.name);
         let comp_dir = (!unit.comp_dir.is_empty()).then(|| lossy(&unit.comp_dir));
         let Some(words) = &unit.producer else {
@@ -52,7 +53,6 @@ pub fn understand(dwarf: &[DwarfUnit], member: Option<&str>) -> Units {
         };
         let producer = known.entry(words).or_insert_with(|| producer::parse(words));
         let kind = unit_kind(producer, &name, comp_dir.as_deref());
-        result.gcc_lto |= kind == UnitKind::LtoPartition;
         *seen
             .entry((
                 producer.family.as_str().to_owned(),
