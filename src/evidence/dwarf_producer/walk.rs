@@ -164,11 +164,13 @@ fn unit(
     if code == 0 {
         return Err("its root entry is null".to_owned());
     }
+    let contribution = sections.package.of(at);
     let abbreviation = {
         let Some(table) = sections.abbrev.get(&mut sections.memory, notes) else {
             return Err("its abbreviations cannot be read".to_owned());
         };
-        match sections.abbreviations.find(table, header.debug_abbrev_offset().0, code) {
+        let offset = header.debug_abbrev_offset().0.saturating_add(contribution.abbrev);
+        match sections.abbreviations.find(table, offset, code) {
             Ok(found) => found,
             Err(why) => {
                 let name = &info.name;
@@ -224,8 +226,9 @@ fn fill(
     budget: &mut Budget,
 ) -> Result<(), String> {
     let encoding = header.encoding();
-    let base = StringBase { encoding, base: root.str_offsets_base };
     let Some(unit) = out.units.get_mut(index) else { return Ok(()) };
+    let contribution = sections.package.of(unit.at.offset);
+    let base = StringBase { encoding, base: root.str_offsets_base, start: contribution.str_offsets };
     let mut result = Ok(());
     for (field, value) in [
         (Field::Name, &root.name),
@@ -262,6 +265,7 @@ fn fill(
         ranges: root.ranges,
         addr_base: root.addr_base,
         rnglists_base: root.rnglists_base,
+        rnglists_start: contribution.rnglists,
     };
     ranges::read(&place, sections, notes, budget, &mut unit.ranges)?;
     result
