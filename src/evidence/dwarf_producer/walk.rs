@@ -52,7 +52,8 @@ pub(super) fn walk(
         }
         if budget.units == 0 || !budget.take(size_of::<DwarfUnit>() + 2 * name.len()) {
             notes.damage("too-many-units", || {
-                format!("the limit is {} units; {left} bytes of {name} are not read", out.units.len())
+                let what = if budget.units == 0 { "the limit of units" } else { "the memory for units" };
+                format!("{what} is used up; {left} bytes of {name} are not read")
             });
             break;
         }
