@@ -459,3 +459,6 @@ impl gimli::Reader for SectionReader<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -74,6 +74,7 @@ impl Family {
             memory: WHOLE,
             abbreviations: super::abbrev::Cache::default(),
             texts: Vec::new(),
+            package: super::package::Package::default(),
         }
     }
 }
@@ -91,6 +92,8 @@ pub(in crate::evidence) struct Sections<'a> {
     pub(in crate::evidence) supplementary_str: Option<Lazy<'a>>,
     pub(in crate::evidence) memory: u64,
     pub(in crate::evidence::dwarf_producer) abbreviations: super::abbrev::Cache,
+    /// In a `.dwp`, which parts belong to which unit.
+    pub(in crate::evidence::dwarf_producer) package: super::package::Package,
     /// Strings still to be read.
     pub(in crate::evidence::dwarf_producer) texts: Vec<super::text::Pending>,
 }

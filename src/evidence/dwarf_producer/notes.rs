@@ -8,8 +8,13 @@ use std::collections::BTreeMap;
 
 /// Problems of one kind that are reported one by one.
 const SHOWN: u64 = 8;
-/// Memory in bytes for the units themselves, their texts and ranges.
-const UNIT_MEMORY: u64 = 96 << 20;
+/// Memory in bytes for one unit of the limit, for itself, its texts and ranges: 96 MiB by default. Sound files need
+/// less than that many, and texts are mostly shared.
+const UNIT_MEMORY: u64 = 96;
+/// What files of few allowed units may use.
+const LEAST_MEMORY: u64 = 1 << 20;
+/// Memory for what one walk over the entries of a unit collects.
+const WALK_MEMORY: u64 = 64 << 20;
 
 /// Collects problems. A file in which every unit is damaged yields a few and a count.
 #[derive(Debug)]
@@ -85,12 +90,13 @@ pub(in crate::evidence) struct Budget {
 
 impl Budget {
     pub(in crate::evidence) fn new(limits: &Limits) -> Self {
-        Self { units: limits.units, memory: UNIT_MEMORY, steps: limits.die_attributes }
+        let memory = (limits.units as u64).saturating_mul(UNIT_MEMORY).max(LEAST_MEMORY);
+        Self { units: limits.units, memory, steps: limits.die_attributes }
     }
 
     /// Memory for what one walk over a unit collects, given back after it.
     pub(in crate::evidence) fn memory_of_one_walk() -> Self {
-        Self { units: 0, memory: UNIT_MEMORY, steps: 0 }
+        Self { units: 0, memory: WALK_MEMORY, steps: 0 }
     }
 
     /// Takes memory; false where none is left.

@@ -16,6 +16,8 @@ pub(in crate::evidence) struct Where<'a> {
     pub(in crate::evidence) ranges: Option<AttributeValue<SectionReader<'a>>>,
     pub(in crate::evidence) addr_base: Option<u64>,
     pub(in crate::evidence) rnglists_base: Option<u64>,
+    /// Where the unit's part of `.debug_rnglists` begins.
+    pub(in crate::evidence) rnglists_start: u64,
 }
 
 /// Reads the ranges. The error is a message; what could be read before is in `out`.
@@ -113,6 +115,7 @@ fn list(
                 || gimli::DebugRngListsBase::default_for_encoding_and_file(place.encoding, file),
                 gimli::DebugRngListsBase,
             );
+            let base = gimli::DebugRngListsBase(base.0.saturating_add(place.rnglists_start));
             lists.get_offset(place.encoding, base, *index).map_err(|error| why(data, error))?.0
         }
         _ => return Err("DW_AT_ranges has no form of range list".to_owned()),

@@ -114,6 +114,7 @@ impl Unit<'_, '_> {
                 ranges: function.ranges,
                 addr_base: seen.addr_base,
                 rnglists_base: seen.rnglists_base,
+                rnglists_start: 0,
             };
             let mut found = Vec::new();
             let read = ranges::read(&place, self.sections, self.notes, self.budget, &mut found);
