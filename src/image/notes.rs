@@ -4,8 +4,8 @@
 //! Sources: gABI "Note Section" (with the 8-byte alignment that newer toolchains use), the Linux gABI extensions for
 //! `.note.gnu.property`, GDB's manual "Separate Debug Files", DWARF 5 section 7.3.6 for `.debug_sup`.
 
+use super::Image;
 use super::bytes::Format;
-use super::{Image, Section};
 use crate::facts::Problem;
 use object::elf;
 use std::collections::HashSet;
@@ -88,6 +88,8 @@ pub struct Notes {
     pub debug_link: Option<DebugLink>,
     /// `.gnu_debugaltlink`, or `.debug_sup` of a file that is not itself supplementary.
     pub supplementary: Option<SupplementaryLink>,
+    /// The checksum in `.debug_sup` of a file that is itself supplementary.
+    pub supplementary_id: Option<Vec<u8>>,
     /// What is damaged.
     pub problems: Vec<Problem>,
 }
@@ -132,7 +134,9 @@ pub fn read(image: &Image) -> Notes {
         Err(problem) => out.problems.push(problem),
     }
     match supplementary(image) {
-        Ok(link) => out.supplementary = link,
+        Ok(Some((true, link))) => out.supplementary_id = Some(link.id).filter(|id| !id.is_empty()),
+        Ok(Some((false, link))) => out.supplementary = Some(link),
+        Ok(None) => {}
         Err(problem) => out.problems.push(problem),
     }
     out
@@ -263,15 +267,14 @@ fn properties(image: &Image, notes: &[Note]) -> Properties {
     out
 }
 
-fn link_bytes<'a>(image: &'a Image, name: &str) -> Result<Option<(&'a Section, Vec<u8>)>, Problem> {
+fn link_bytes(image: &Image, name: &str) -> Result<Option<Vec<u8>>, Problem> {
     let Some(section) = image.section(name).filter(|section| section.has_data()) else { return Ok(None) };
     let read = image.input.read_vec(section.offset, section.size, MAX_LINK_BYTES, name);
-    read.map(|bytes| Some((section, bytes)))
-        .map_err(|error| Problem::damage("damaged-debug-link", error.to_string()))
+    read.map(Some).map_err(|error| Problem::damage("damaged-debug-link", error.to_string()))
 }
 
 fn debug_link(image: &Image) -> Result<Option<DebugLink>, Problem> {
-    let Some((_, bytes)) = link_bytes(image, ".gnu_debuglink")? else { return Ok(None) };
+    let Some(bytes) = link_bytes(image, ".gnu_debuglink")? else { return Ok(None) };
     // Padding counts from the start of the section, wherever that lies in the file.
     let found = memchr::memchr(0, &bytes).filter(|&end| end > 0).and_then(|end| {
         let crc = Format::from(image.header).u32(&bytes, end.checked_add(1)?.checked_next_multiple_of(4)?)?;
@@ -282,22 +285,21 @@ fn debug_link(image: &Image) -> Result<Option<DebugLink>, Problem> {
         .ok_or_else(|| Problem::damage("damaged-debug-link", ".gnu_debuglink holds no name and checksum"))
 }
 
-fn supplementary(image: &Image) -> Result<Option<SupplementaryLink>, Problem> {
-    if let Some((_, bytes)) = link_bytes(image, ".gnu_debugaltlink")? {
+/// The link, and whether the file is itself the supplementary one.
+fn supplementary(image: &Image) -> Result<Option<(bool, SupplementaryLink)>, Problem> {
+    if let Some(bytes) = link_bytes(image, ".gnu_debugaltlink")? {
         let found = memchr::memchr(0, &bytes).filter(|&end| end > 0).and_then(|end| {
             let id = bytes.get(end.checked_add(1)?..)?.to_vec();
-            Some(SupplementaryLink { path: bytes.get(..end)?.to_vec(), id })
+            Some((false, SupplementaryLink { path: bytes.get(..end)?.to_vec(), id }))
         });
         return found
             .map(Some)
             .ok_or_else(|| Problem::damage("damaged-debug-link", ".gnu_debugaltlink holds no path"));
     }
-    let Some((_, bytes)) = link_bytes(image, ".debug_sup")? else { return Ok(None) };
-    let parsed = debug_sup(&bytes, Format::from(image.header));
-    let (is_supplementary, link) = parsed.ok_or_else(|| {
-        Problem::damage("damaged-debug-link", ".debug_sup is cut off or of another version")
-    })?;
-    Ok((!is_supplementary).then_some(link))
+    let Some(bytes) = link_bytes(image, ".debug_sup")? else { return Ok(None) };
+    debug_sup(&bytes, Format::from(image.header))
+        .map(Some)
+        .ok_or_else(|| Problem::damage("damaged-debug-link", ".debug_sup is cut off or of another version"))
 }
 
 /// `.debug_sup`: version 5, a flag, a path, and a checksum with its LEB128 length.
