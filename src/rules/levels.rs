@@ -31,6 +31,11 @@ pub fn own_units(facts: &Facts) -> Vec<&Unit> {
         .collect()
 }
 
+/// Whether units are judged whose text lies in link-time partitions.
+pub fn stands_for_partitions(facts: &Facts) -> bool {
+    own_units(facts).iter().any(|unit| for_lto(unit))
+}
+
 /// Own units that the policy judges: not exempt. Exempt patterns that match are marked as used.
 pub fn judged_units<'a>(context: &Context<'a>) -> Vec<&'a Unit> {
     own_units(context.facts)

@@ -5,41 +5,48 @@ use super::check::{Context, UnitHit, count};
 use super::levels::claim_level;
 use crate::compiler::options::{level_of, split_shell};
 use crate::compiler::{Level, Satisfies};
-use crate::evidence::{Source, Strength};
+use crate::evidence::{Scope, Strength};
 use crate::facts::{ConfigureArgument, Nginx, Unit};
 
 /// Different ways of putting it that are shown before the rest is only counted.
 const VARIANTS_SHOWN: usize = 3;
 
-/// How the level of these units is known, line by line: recorded, declared, and what else agrees or differs.
+/// How the level of these units (or of code without units) is known, line by line: what the compiler recorded, what the
+/// build system declares, and what else agrees or differs.
 pub fn known(context: &Context<'_>, units: &[UnitHit<'_>], level: Level) -> Vec<String> {
     let facts = context.facts;
     let mut lines = recorded(units);
-    if let Some(arguments) = facts.nginx.as_ref().and_then(|nginx| nginx.configure_arguments.as_ref()) {
-        match optimizing_arguments(arguments).as_slice() {
-            [] => lines.push("declared: no -O among the configure arguments".to_owned()),
-            found => lines.push(format!("declared: {}", found.join(" "))),
-        }
-    }
-    for claim in &facts.optimization.claims {
-        // The two kinds above are already shown in their own words.
-        if claim.source == Source::ConfigureArguments
-            || (claim.strength == Strength::Recorded && !units.is_empty())
-        {
+    // Without a record, the evidence that the finding rests on comes first and is named for what it is.
+    let mut ground = lines.is_empty();
+    let mut declared = Vec::new();
+    let mut others = Vec::new();
+    for claim in facts.optimization.claims.iter().filter(|claim| claim.fact == "optimization.level") {
+        // Claims about other units say nothing of these; those about the same ones are shown in their own words.
+        let Some(says) = claim_level(claim).filter(|_| claim.scope != Scope::Unit) else { continue };
+        let quote =
+            claim.quote.clone().unwrap_or_else(|| format!("{} ({})", says.flag(), claim.source.as_str()));
+        if claim.strength == Strength::Declared {
+            declared.push(format!("declared: {quote}"));
             continue;
         }
-        let says = claim_level(claim);
-        let agrees = says == Some(level) || (says == Some(Level::Optimized) && level != Level::O0);
-        let quote = claim.quote.clone().unwrap_or_else(|| {
-            format!(
-                "{} ({}, {})",
-                claim.value.as_str().unwrap_or("?"),
-                claim.strength.as_str(),
-                claim.source.as_str()
-            )
-        });
-        lines.push(format!("{:<9}{quote}", if agrees { "agrees:" } else { "differs:" }));
+        let agrees = says == level || (says == Level::Optimized && level != Level::O0);
+        if agrees && ground {
+            ground = false;
+            lines.push(format!("{}: {quote}", claim.strength.as_str()));
+        } else {
+            others.push(format!("{:<9}{quote}", if agrees { "agrees:" } else { "differs:" }));
+        }
     }
+    if let Some(arguments) = facts.nginx.as_ref().and_then(|nginx| nginx.configure_arguments.as_ref()) {
+        let found = optimizing_arguments(arguments);
+        if !found.is_empty() {
+            declared = vec![format!("declared: {}", found.join(" "))];
+        } else if declared.is_empty() {
+            declared.push("declared: no -O among the configure arguments".to_owned());
+        }
+    }
+    lines.extend(declared);
+    lines.extend(others);
     lines
 }
 
@@ -110,8 +117,13 @@ fn is_compiler_option(name: &str) -> bool {
     matches!(name, "--with-cc-opt" | "--with-pcre-opt" | "--with-zlib-opt" | "--with-openssl-opt")
 }
 
-/// What to do, in the product's own terms. `wanted` is the level the policy asks for.
+/// What to do, in the product's own terms. `wanted` is the level that the policy asks for; where it recommends a higher
+/// one, that is what to aim at.
 pub fn remedy(context: &Context<'_>, units: &[UnitHit<'_>], level: Level, wanted: Level) -> String {
+    let wanted = match &context.policy.optimization.recommended {
+        Some(better) if wanted.satisfies(better.value) == Satisfies::No => better.value,
+        _ => wanted,
+    };
     match &context.facts.nginx {
         Some(nginx) => {
             let openresty = context.facts.product.as_ref().is_some_and(|product| product.name == "openresty");
@@ -160,6 +172,7 @@ fn nginx_remedy(
 
     let ours: Vec<String> = value("--with-cc-opt").map(split_shell).unwrap_or_default();
     let levels: Vec<&str> = ours.iter().map(String::as_str).filter(|word| level_of(word).is_some()).collect();
+    let what = if units.is_empty() { "this code" } else { "these units" };
     let wrapper =
         if openresty { " (OpenResty's wrapper puts its own -O2 before what it is given)" } else { "" };
     match levels.split_last() {
@@ -170,8 +183,11 @@ fn nginx_remedy(
                 format!("write {want} for {last} in --with-cc-opt{REBUILD}")
             }
         }
+        Some((last, _)) if units.iter().all(|hit| bypassed(hit.unit, last)) && !units.is_empty() => format!(
+            "--with-cc-opt says {last}, and {what} were compiled without it, by a Makefile of their own: give {want} there{REBUILD}"
+        ),
         Some((last, _)) => format!(
-            "--with-cc-opt says {last}, so something behind it lowers these units: CFLAGS or a Makefile edited after ./configure, \
+            "--with-cc-opt says {last}, so something behind it lowers {what}: CFLAGS or a Makefile edited after ./configure, \
              or a module's `config` script that appends to CFLAGS; take the lower -O out{REBUILD}"
         ),
         None => {
@@ -197,6 +213,11 @@ fn nginx_remedy(
             }
         }
     }
+}
+
+/// Whether a unit's recorded options lack a word that nginx's own Makefile would have given it.
+fn bypassed(unit: &Unit, word: &str) -> bool {
+    unit.flags_recorded && !unit.flags.iter().any(|flag| flag == word)
 }
 
 /// Whether a unit belongs to a library that nginx builds from its source directory.
@@ -250,6 +271,7 @@ pub fn cost(units: &[UnitHit<'_>], level: Level) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::evidence::Source;
     use crate::facts::Facts;
     use crate::rules::testing::{argument, claim, nginx, policy, today, unit, with_units};
 
@@ -284,6 +306,8 @@ mod tests {
         assert!(said(&facts, Level::O0).starts_with("-O0 is in no configure argument"));
         let facts = with_flags(&["-O", "-O2", "-O0"], Level::O0, Some("-O2"));
         assert!(said(&facts, Level::O0).starts_with("--with-cc-opt says -O2, so something behind it"));
+        let facts = with_flags(&["-g"], Level::O0, Some("-O2"));
+        assert!(said(&facts, Level::O0).contains("by a Makefile of their own"));
     }
 
     #[test]
@@ -318,6 +342,7 @@ mod tests {
     fn what_is_known_is_quoted_with_what_was_overridden() {
         let mut facts = with_flags(&["-march=x86-64", "-g", "-O", "-O2", "-O0"], Level::O0, Some("-O2 -O0"));
         facts.optimization.claims = vec![
+            claim("O0", Strength::Declared, Source::ConfigureArguments, "--with-cc-opt='-O2 -O0'"),
             claim("O0", Strength::Inferred, Source::StringMerging, "57 copies of the module signature"),
             claim("optimized", Strength::Inferred, Source::CodeShape, "900 functions"),
         ];
@@ -333,7 +358,10 @@ mod tests {
                 "differs: 900 functions",
             ]
         );
-        assert_eq!(known(&context, &[], Level::O0).len(), 3, "no unit, nothing recorded");
+        assert_eq!(
+            known(&context, &[], Level::O0)[..2],
+            ["inferred: 57 copies of the module signature", "declared: --with-cc-opt='-O2 -O0'",]
+        );
         assert_eq!(cost(&units, Level::O1), Some("no tail calls, so deeper stacks"));
         assert_eq!(cost(&units, Level::O2), None);
         assert!(said(&nginx(1, Level::O1), Level::O1).contains("-O1 is in no configure argument"));

@@ -115,13 +115,19 @@ fn under<'a>(draft: Draft<'a>, setting: &At<Setting>, facts: &Facts) -> Option<D
 fn loose_text(context: &Context<'_>) -> u64 {
     let facts = context.facts;
     let text = &facts.optimization.text;
-    // Code that no unit describes and that is shaped like -O0 is a violation, not a question.
+    // The text of link-time partitions is spoken for by the units they were made from, if those are there.
+    let partitions = levels::stands_for_partitions(facts);
+    let spoken_for = |unit: &Unit| match unit.kind {
+        UnitKind::Assembly | UnitKind::Toolchain => false,
+        UnitKind::LtoPartition => partitions,
+        UnitKind::Source | UnitKind::Library | UnitKind::Skeleton => true,
+    };
     let of_units = facts
         .units
         .as_deref()
         .unwrap_or_default()
         .iter()
-        .filter(|unit| unit.level == Level::Unknown && unit.kind != UnitKind::Assembly && unit.kind != UnitKind::Toolchain)
+        .filter(|unit| unit.level == Level::Unknown && spoken_for(unit))
         .fold(0_u64, |sum, unit| sum.saturating_add(unit.text_bytes));
     text.unknown.saturating_sub(of_units)
 }

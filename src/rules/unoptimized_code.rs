@@ -92,7 +92,7 @@ fn drafts<'a>(context: &Context<'a>) -> Vec<Draft<'a>> {
         }
         let runs = undescribed_runs(context, minimum.value);
         if levels::own_units(context.facts).is_empty() {
-            drafts.extend(about_file(context, minimum, &runs));
+            drafts.extend(about_file(context, minimum, "at least", &runs));
         } else if !runs.is_empty() {
             drafts.push(about_runs(context, minimum, &runs));
         }
@@ -104,7 +104,7 @@ fn drafts<'a>(context: &Context<'a>) -> Vec<Draft<'a>> {
             let draft = about_units(context, &below, own.len(), recommended, "recommended", "recommended");
             drafts.push(draft.severity(Severity::Warning).at_most(Severity::Warning));
         } else if drafts.is_empty() && levels::own_units(context.facts).is_empty() {
-            let draft = about_file(context, recommended, &[]);
+            let draft = about_file(context, recommended, "recommended", &[]);
             drafts.extend(draft.map(|draft| draft.severity(Severity::Warning).at_most(Severity::Warning)));
         }
     }
@@ -240,16 +240,22 @@ fn about_runs<'a>(context: &Context<'a>, minimum: &At<Level>, runs: &[&FunctionR
 }
 
 /// A file none of whose own code is described by a unit: judged by what is held of the whole.
-fn about_file<'a>(context: &Context<'a>, minimum: &At<Level>, runs: &[&FunctionRun]) -> Option<Draft<'a>> {
+fn about_file<'a>(
+    context: &Context<'a>,
+    minimum: &At<Level>,
+    word: &str,
+    runs: &[&FunctionRun],
+) -> Option<Draft<'a>> {
     let optimization = &context.facts.optimization;
     let level = optimization.level;
-    let fails = levels::meets(level, optimization.bound, minimum.value) == Satisfies::No && !allowed(context, level);
-    if !fails {
+    // What is allowed is accepted below the minimum; what is recommended stays so.
+    let accepted = word == "at least" && allowed(context, level);
+    if levels::meets(level, optimization.bound, minimum.value) != Satisfies::No || accepted {
         return if runs.is_empty() { None } else { Some(about_runs(context, minimum, runs)) };
     }
     let functions = &context.facts.functions;
     let by_units: u64 = optimization.by_level.iter().filter(|share| share.level == level).map(|share| share.units).sum();
-    let policy = format!("(policy: at least {})", minimum.value.as_str());
+    let policy = format!("(policy: {word} {})", minimum.value.as_str());
     let message = if by_units > 0 {
         format!("{} {} {} {policy}", count(by_units, "unit"), if by_units == 1 { "is" } else { "are" }, level.flag())
     } else if level == Level::O0 && functions.o0_shaped > 0 && functions.judged >= functions.o0_shaped {

@@ -184,3 +184,17 @@ fn damage_that_lost_units_leaves_a_question() {
     facts.optimization.text.unknown = 9000;
     assert_eq!(only(&facts, &policy(), ID).severity, Severity::Error);
 }
+
+#[test]
+fn a_link_time_partition_is_spoken_for_by_its_sources_or_by_nobody() {
+    let mut partition = silent_unit("<artificial>");
+    partition.kind = UnitKind::LtoPartition;
+    partition.text_bytes = 90_000;
+    let mut source = unit("a.c", Level::O2);
+    source.text_bytes = 0;
+    source.flags.push("-flto".into());
+    let plain = unit("b.c", Level::O2);
+    assert_passed(&with_units(vec![partition.clone(), source, plain.clone()]), &policy(), ID);
+    let found = only(&with_units(vec![partition, plain]), &policy(), ID);
+    assert!(found.message.starts_with("nothing tells the level of 90,000 bytes"), "{}", found.message);
+}
