@@ -45,7 +45,7 @@ pub enum Selection {
 /// Size of the sample by which recorded levels are cross-checked.
 pub const SAMPLE: usize = 64;
 
-/// Fewest judged functions for a verdict on the whole.
+/// Fewest judged functions for a verdict on the whole; a run of unoptimized functions stands for itself below that.
 pub const MIN_FUNCTIONS: u64 = 15;
 
 /// What the code says about the whole selection.
@@ -74,8 +74,15 @@ pub enum Unknown {
     #[error("no functions were found: there is neither an unwind table nor a symbol table")]
     NoFunctions,
     /// Too little to judge.
-    #[error("too small: {0} functions can be judged, fewer than {MIN_FUNCTIONS}")]
-    TooSmall(u64),
+    #[error(
+        "too small: {judged} functions can be judged, fewer than {MIN_FUNCTIONS}; {o0} of them are shaped like -O0"
+    )]
+    TooSmall {
+        /// Functions judged.
+        judged: u64,
+        /// Functions shaped like -O0.
+        o0: u64,
+    },
     /// Functions have no shape.
     #[error("{decided} of {judged} functions have a shape that tells, too few for a verdict")]
     Undecided {
@@ -295,7 +302,7 @@ pub fn judge(image: &Image, functions: &[Function], selection: &Selection) -> Co
     if gaps.is_empty() {
         return judge_known(image, machine, functions, selection);
     }
-    if image.section(".gopclntab").is_some() && functions.len() < MIN_FUNCTIONS as usize {
+    if is_go(image) {
         return CodeShape::unknown(Unknown::Language("Go"));
     }
     let (mut found, swept) = discover::functions(image, machine.code, &gaps);
@@ -306,6 +313,12 @@ pub fn judge(image: &Image, functions: &[Function], selection: &Selection) -> Co
     shape.discovered = discovered;
     shape.bytes_read = shape.bytes_read.saturating_add(swept);
     shape
+}
+
+/// Go's compiler describes its functions in a table of its own, and its code keeps arguments in the frame at every level.
+/// C code in such a program has frame descriptions, but is the lesser part.
+fn is_go(image: &Image) -> bool {
+    image.sections.iter().any(|s| s.name == b".go.buildinfo" || s.name.ends_with(b".gopclntab"))
 }
 
 fn judge_known(image: &Image, machine: Machine, functions: &[Function], selection: &Selection) -> CodeShape {

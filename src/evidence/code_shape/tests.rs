@@ -80,7 +80,11 @@ fn a_selection_is_judged_alone() {
     let part = judge(&image, &table.functions, &Selection::Ranges(vec![unoptimized.clone()]));
     assert_eq!(part.counts.functions, 14);
     assert_eq!(part.counts.o0, 14);
-    assert_eq!(part.verdict, Verdict::Unknown(Unknown::TooSmall(14)));
+    assert_eq!(part.verdict, Verdict::O0);
+    let optimized = all.runs[0].start + 1..all.runs[0].end;
+    let other = judge(&image, &table.functions, &Selection::Ranges(vec![optimized]));
+    assert_eq!(other.verdict, Verdict::Unknown(Unknown::TooSmall { judged: 14, o0: 0 }));
+    assert!(claims(&other).is_empty());
     assert!(part.functions.iter().all(|j| unoptimized.contains(&j.start)));
     assert!(part.bytes_read < all.bytes_read);
 }
