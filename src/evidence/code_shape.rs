@@ -10,7 +10,7 @@
 use crate::evidence::{Claim, Scope, Source, Strength};
 use crate::facts::{Problem, TailCalls};
 use crate::image::Image;
-use crate::image::functions::Function;
+use crate::image::functions::{Function, runtime_sections};
 use object::elf;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -351,7 +351,7 @@ fn judge_known(image: &Image, machine: Machine, functions: &[Function], selectio
             ),
         ));
     }
-    states(machine, functions, &selected, &measured, &mut shape);
+    states(image, machine, functions, &selected, &measured, &mut shape);
     shape.votes = shape.totals.votes(machine.arguments, machine.high);
     verdict::settle(&mut shape, !matches!(selection, Selection::Sample(_)));
     shape
@@ -443,6 +443,7 @@ fn measure(
 
 /// Turns counts into states, after finding out which jumps are tail calls.
 fn states(
+    image: &Image,
     machine: Machine,
     functions: &[Function],
     selected: &[usize],
@@ -457,13 +458,16 @@ fn states(
         .filter_map(|(index, _)| functions.get(*index))
         .map(|f| f.start)
         .collect();
+    // Functions of other files are called through the PLT.
+    let plt = runtime_sections(image);
     let is_tail = |target: u64| {
+        let known = functions
+            .binary_search_by_key(&target, |f| f.start)
+            .is_ok_and(|i| functions.get(i).is_some_and(|f| !f.cold));
         target != 0
             && Some(target) != common
             && thunks.binary_search(&target).is_err()
-            && functions
-                .binary_search_by_key(&target, |f| f.start)
-                .is_ok_and(|i| functions.get(i).is_some_and(|f| !f.cold))
+            && (known || plt.iter().any(|r| r.contains(&target)))
     };
     let mut measured = measured.iter().peekable();
     for &index in selected {
@@ -472,7 +476,7 @@ fn states(
         let mut judged =
             Judged { start: function.start, end: function.end, state: State::NotJudged, tail_call: false };
         if let Some((_, f)) = measured.next_if(|(i, _)| *i == index) {
-            judged.tail_call = !f.thunk && (f.jumps_through_memory || f.jumps_out.into_iter().any(is_tail));
+            judged.tail_call = !f.thunk && (f.jumps_through_pointer || f.jumps_out.into_iter().any(is_tail));
             judged.state = features::state(f, judged.tail_call, machine.arguments);
             if judged.state != State::NotJudged {
                 shape.totals.add(f, judged.tail_call);

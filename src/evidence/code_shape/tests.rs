@@ -116,6 +116,28 @@ fn a_limit_thins_out_evenly_and_is_reported() {
 }
 
 #[test]
+fn returns_through_a_thunk_are_no_tail_calls() {
+    let shape = judge_all(shape_file!("gcc-O0-thunk"));
+    assert_eq!((shape.verdict.clone(), shape.totals.tail_calls), (Verdict::O0, 0));
+    let shape = judge_all(shape_file!("gcc-O2-thunk"));
+    assert_eq!(shape.verdict, Verdict::Optimized);
+    assert!(shape.return_thunks && shape.tail_calls(None).is_none());
+}
+
+#[test]
+fn tail_calls_are_counted_among_the_functions_asked_for() {
+    let shape = judge_all(shape_file!("gcc-O2"));
+    let all = shape.tail_calls(None).unwrap();
+    assert_eq!((all.functions, all.scope.as_str()), (29, "all"));
+    assert!(all.tail_calls > 0);
+    let tail: Vec<u64> = shape.functions.iter().filter(|j| j.tail_call).map(|j| j.start).collect();
+    let some = shape.tail_calls(Some(&tail)).unwrap();
+    assert_eq!((some.functions, some.tail_calls), (all.tail_calls, all.tail_calls));
+    assert!(shape.tail_calls(Some(&[1, 2])).is_none());
+    assert_eq!(judge_all(shape_file!("gcc-O0")).tail_calls(None).unwrap().tail_calls, 0);
+}
+
+#[test]
 fn without_frame_descriptions_functions_are_found_in_the_code() {
     let shape = judge_all(shape_file!("gcc-O0-noeh"));
     assert_eq!(shape.verdict, Verdict::O0);
