@@ -39,7 +39,7 @@ pub fn read(image: &Image, linkage: &Linked, symbols: &Symbols, pointers: &Point
     if is_module {
         out.product = module_product(&table);
     }
-    let listed = identify::modules(&memory, symbols, &out.product, &out.nginx, &table, is_module);
+    let listed = identify::modules(&memory, symbols, pointers, &out.product, &out.nginx, &table, is_module);
     out.problems.extend(listed.problems);
     add_modules(&mut out, listed.modules, is_module, &exports.iter().collect::<Vec<_>>());
     let names: Vec<String> = out
@@ -462,7 +462,7 @@ mod tests {
         let mut p = Program::new(WIDE);
         p.text("nginx version: nginx/1.4.7\n");
         p.text("built by gcc 4.7.2\nTLS SNI support enabled\nconfigure arguments: --without-http\n");
-        let names = [
+        let want = [
             "ngx_core_module",
             "ngx_errlog_module",
             "ngx_conf_module",
@@ -470,16 +470,24 @@ mod tests {
             "ngx_event_core_module",
             "ngx_epoll_module",
         ];
-        let kinds = [b"CORE", b"CORE", b"CONF", b"CORE", b"EVNT", b"EVNT"];
-        let mut table: Vec<u64> = kinds.iter().map(|kind| p.old_module(**kind, 0)).collect();
+        let kinds = [*b"CORE", *b"CORE", *b"CONF", *b"CORE", *b"EVNT", *b"EVNT"];
+        let directives: [&[&str]; 6] =
+            [&["daemon"], &["error_log"], &["include"], &["events"], &["use"], &["epoll_events"]];
+        let mut table = Vec::new();
+        for (kind, names) in kinds.iter().zip(directives) {
+            let commands = p.directives(names);
+            table.push(p.old_module(*kind, commands));
+        }
+        let commands = p.directives(&["own_thing"]);
+        table.push(p.old_module(*b"OWNS", commands));
         table.push(0);
         p.words(&table);
         let got = facts(&p).unwrap();
-        assert_eq!(super::tests::names(&got, Linkage::Static), names);
+        let found = names(&got, Linkage::Static);
+        assert_eq!(found[..6], want);
+        assert_eq!(found[6], "(unnamed module with the directive own_thing)");
         assert_eq!(got.nginx.compiler_line.as_deref(), Some("gcc 4.7.2"));
         assert_eq!(got.nginx.configure_raw.as_deref(), Some(" --without-http"));
-        let sources = &got.nginx.modules.as_ref().unwrap()[0].sources;
-        assert_eq!(sources[..], [Source::ModuleTable, Source::ConfigureArguments]);
     }
 
     #[test]
