@@ -2,7 +2,9 @@
 
 use crate::evidence::{Claim, Held, Source, Strength};
 use crate::evidence::{annobin, dwarf_producer, gcc_command_line, go_buildinfo};
-use crate::facts::{DebugInfo, DebugSource, Facts, Functions, Optimization, Problem, Status, Unit, UnitKind};
+use crate::facts::{
+    DebugInfo, DebugSource, Facts, Functions, Optimization, Problem, Status, Unit, UnitKind,
+};
 use crate::image::functions::{self, FunctionTable};
 use crate::image::linkage::{self, Linkage};
 use crate::image::pointers::Pointers;
@@ -14,8 +16,8 @@ use crate::reconcile::{self, Witnessed, account, units};
 use crate::target::Subject;
 use base64::Engine as _;
 use object::elf;
-use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
+use std::ops::Range;
 use std::path::PathBuf;
 
 mod code;
@@ -147,8 +149,7 @@ fn of_image(image: &Image, facts: &mut Facts) {
 
     let understood = debug_information(image, facts);
     let mut table = functions::read(image);
-    let mut seen =
-        Witnessed { units: understood.units, relocatable: image.is_relocatable(), ..Witnessed::default() };
+    let mut seen = Witnessed { units: understood.units, relocatable: image.is_relocatable(), ..Witnessed::default() };
     seen.debug_absent = Some(debug_absent(facts));
     if !seen.relocatable {
         seen.account = account_for(image, &seen.units, &table);

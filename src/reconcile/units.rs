@@ -43,7 +43,11 @@ pub fn understand(dwarf: &[DwarfUnit], member: Option<&str>) -> Units {
                 Some(dwo) if name.is_empty() => lossy(dwo),
                 _ => name,
             };
-            result.units.push(Unit { kind, note: Some(note), ..blank(name, comp_dir, member, unit) });
+            result.units.push(Unit {
+                kind,
+                note: Some(note),
+                ..blank(name, comp_dir, member, unit)
+            });
             continue;
         };
         let producer = known.entry(words).or_insert_with(|| producer::parse(words));
@@ -61,13 +65,7 @@ pub fn understand(dwarf: &[DwarfUnit], member: Option<&str>) -> Units {
     }
     result.compilers = seen
         .into_iter()
-        .map(|((family, version, language, raw), units)| CompilerSeen {
-            family,
-            version,
-            language,
-            units,
-            raw,
-        })
+        .map(|((family, version, language, raw), units)| CompilerSeen { family, version, language, units, raw })
         .collect();
     result.compilers.sort_by(|a, b| b.units.cmp(&a.units).then_with(|| a.cmp(b)));
     result
@@ -117,8 +115,7 @@ fn of_producer(producer: &Producer, kind: UnitKind, mut unit: Unit) -> Unit {
         }
         _ => {
             // What an unquoted value may have swallowed is never a hard verdict.
-            unit.level =
-                if producer.level.ambiguous.is_some() { Level::Unknown } else { producer.level.level };
+            unit.level = if producer.level.ambiguous.is_some() { Level::Unknown } else { producer.level.level };
             if unit.level != Level::Unknown {
                 unit.strength = Strength::Recorded;
                 unit.sources = vec![Source::DwarfProducer];
@@ -156,8 +153,7 @@ pub fn lto(units: &[Unit]) -> Held<String> {
         return Held { value: Some("unknown".to_owned()), ..Held::unknown() };
     }
     let clang = |unit: &Unit| unit.compiler.as_deref().is_some_and(|c| c.starts_with("clang"));
-    let last =
-        |unit: &Unit| unit.flags.iter().rev().find(|f| f.starts_with("-flto") || *f == "-fno-lto").cloned();
+    let last = |unit: &Unit| unit.flags.iter().rev().find(|f| f.starts_with("-flto") || *f == "-fno-lto").cloned();
     let kinds: Vec<Option<String>> = judged.iter().filter(|u| clang(u)).map(|u| last(u)).collect();
     let value = if kinds.iter().any(|k| k.as_deref() == Some("-flto=thin")) {
         "thin"
