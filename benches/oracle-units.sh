@@ -40,9 +40,9 @@ theirs() {
             name = directory = producer = ""
         }
         /^0x[0-9a-f]+: +DW_TAG_/ { flush() }
-        /^ +DW_AT_name\t/ { name = value($0) }
-        /^ +DW_AT_comp_dir\t/ { directory = value($0) }
-        /^ +DW_AT_producer\t/ { producer = value($0) }
+        /^ +DW_AT_name\t\("/ { name = value($0) }
+        /^ +DW_AT_comp_dir\t\("/ { directory = value($0) }
+        /^ +DW_AT_producer\t\("/ { producer = value($0) }
         END { flush() }' | LC_ALL=C sort
 }
 

@@ -1,10 +1,12 @@
 //! One target from bytes to facts: the witnesses are asked in order, and reconciliation decides.
 
+use crate::evidence::{Claim, Held, Scope, Source, Strength};
 use crate::evidence::{Claim, Held, Source, Strength};
+use crate::evidence::{annobin, build_string, comment, gcc_command_line, go_buildinfo};
 use crate::evidence::{annobin, dwarf_producer, gcc_command_line, go_buildinfo};
-use crate::facts::{
-    DebugInfo, DebugSource, Facts, Functions, Optimization, Problem, Status, Unit, UnitKind,
-};
+use crate::evidence::{hardening, imports, instrumentation};
+use crate::facts::{DebugInfo, DebugSource, Facts, Functions, Optimization, Problem, Status, Unit, UnitKind};
+use crate::facts::{DebugInfo, Facts, Functions, Optimization, Problem, Product, Status, Unit, UnitKind};
 use crate::image::functions::{self, FunctionTable};
 use crate::image::linkage::{self, Linkage};
 use crate::image::pointers::Pointers;
@@ -16,11 +18,12 @@ use crate::reconcile::{self, Witnessed, account, units};
 use crate::target::Subject;
 use base64::Engine as _;
 use object::elf;
-use std::os::unix::ffi::OsStrExt;
 use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 mod code;
+mod debug;
 
 /// What the user asked for.
 #[derive(Debug, Clone, Default)]
@@ -126,14 +129,16 @@ fn of_other(input: &Input, options: &Options, facts: &mut Facts) {
 /// Takes over what the nginx witness found; its claim about the level goes to reconciliation.
 fn take_nginx(found: NginxFacts, facts: &mut Facts) -> Option<Claim> {
     facts.product = Some(found.product);
-    facts.instrumentation.debug_build = found.nginx.debug.clone();
+    if found.nginx.debug.value.is_some() {
+        facts.instrumentation.debug_build = found.nginx.debug.clone();
+    }
     facts.nginx = Some(found.nginx);
     facts.conflicts.extend(found.conflicts);
     facts.problems.extend(found.problems);
-    let (declared, rest): (Vec<Claim>, Vec<Claim>) = found
-        .claims
-        .into_iter()
-        .partition(|claim| claim.fact == "optimization.level" && claim.strength == Strength::Declared);
+    // Claims about other facts are in the facts themselves, with their strength and sources.
+    let about_level = found.claims.into_iter().filter(|claim| claim.fact == "optimization.level");
+    let (declared, rest): (Vec<Claim>, Vec<Claim>) =
+        about_level.partition(|claim| claim.strength == Strength::Declared);
     facts.optimization.claims.extend(rest);
     declared.into_iter().next()
 }
@@ -146,10 +151,15 @@ fn of_image(image: &Image, facts: &mut Facts) {
     facts.elf = Some(linkage::elf_facts(image, &linkage, notes.build_id.as_deref()));
     let symbols = Symbols::new();
     let pointers = Pointers::read(image, &linkage);
+    let comment = comment::read(image);
+    facts.problems.extend(comment.problems.iter().cloned());
+    facts.hardening = hardening::read(image, &linkage, &symbols, &notes, &comment);
+    facts.instrumentation = instrumentation::read(image, &linkage, &symbols);
 
-    let understood = debug_information(image, facts);
+    let understood = debug::read(image, None, facts);
     let mut table = functions::read(image);
-    let mut seen = Witnessed { units: understood.units, relocatable: image.is_relocatable(), ..Witnessed::default() };
+    let mut seen =
+        Witnessed { units: understood.units, relocatable: image.is_relocatable(), ..Witnessed::default() };
     seen.debug_absent = Some(debug_absent(facts));
     if !seen.relocatable {
         seen.account = account_for(image, &seen.units, &table);
@@ -164,9 +174,15 @@ fn of_image(image: &Image, facts: &mut Facts) {
     }
     if let Some(found) = nginx::read(image, &linkage, &symbols, &pointers) {
         seen.declared = take_nginx(found, facts);
+    } else {
+        seen.declared = build_texts(image, &linkage, facts);
     }
     seen.claims = std::mem::take(&mut facts.optimization.claims);
     recorded_elsewhere(image, &mut seen.claims, facts);
+    seen.claims.extend(imports::claims(&linkage, symbols.dynamic(image, &linkage), &comment));
+    if facts.compilers.is_empty() {
+        facts.compilers = units::compilers_named(comment.compilers());
+    }
     let code = code::read(image, &table, &seen);
     seen.code = code.seen.clone();
     facts.problems.extend(table.problems.iter().filter(|_| !seen.relocatable).cloned());
@@ -177,20 +193,27 @@ fn of_image(image: &Image, facts: &mut Facts) {
     facts.problems.dedup();
 }
 
-/// Units of the file's own debug information.
-fn debug_information(image: &Image, facts: &mut Facts) -> units::Units {
-    let dwarf = dwarf_producer::read(image, None);
-    facts.debug_info.present = !dwarf.units.is_empty();
-    if facts.debug_info.present {
-        facts.debug_info.source = DebugSource::Embedded;
+/// Texts in which other programs name their own build. What the file only contains is told apart.
+fn build_texts(image: &Image, linkage: &Linkage, facts: &mut Facts) -> Option<Claim> {
+    let soname = linkage.soname.as_deref().map(String::from_utf8_lossy);
+    let texts = build_string::read(image, soname.as_deref());
+    if let Some(program) = texts.program() {
+        facts.product = Some(Product {
+            name: program.program.to_owned(),
+            version: program.version.clone(),
+            base: None,
+            build_text: None,
+        });
+        if let Some(on) = program.assertions {
+            facts.instrumentation.assertions = Held::new(on, Strength::Declared, Source::BuildString);
+        }
     }
-    facts.debug_info.dwarf_versions = dwarf.versions;
-    facts.debug_info.compressed = dwarf.compressed;
-    facts.debug_info.missing = dwarf.missing;
-    facts.problems.extend(dwarf.problems);
-    let mut understood = units::understand(&dwarf.units, None);
-    facts.compilers = std::mem::take(&mut understood.compilers);
-    understood
+    let (own, rest): (Vec<Claim>, Vec<Claim>) =
+        texts.claims().into_iter().partition(|claim| claim.scope == Scope::File);
+    facts.optimization.claims.extend(rest);
+    facts.problems.extend(texts.problems);
+    facts.build_strings = texts.found.into_iter().flat_map(|found| found.strings).collect();
+    own.into_iter().next()
 }
 
 /// What compilers recorded outside the debug information.
@@ -253,6 +276,7 @@ fn conclude(seen: Witnessed, facts: &mut Facts) {
     facts.conflicts.extend(outcome.conflicts);
     facts.functions.runs = outcome.runs;
     facts.lto = units::lto(&outcome.units);
+    units::cpu(&outcome.units, &mut facts.cpu);
     facts.flags = Some(units::flag_counts(&outcome.units));
     facts.unit_count = outcome.units.iter().filter(|u| u.kind != UnitKind::LtoPartition).count() as u64;
     facts.units = Some(outcome.units);

@@ -5,7 +5,6 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-
 mod check;
 mod inspect;
 mod known;

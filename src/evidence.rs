@@ -9,6 +9,7 @@ pub mod build_string;
 pub mod code_shape;
 pub mod comment;
 pub mod dwarf_producer;
+pub mod dwarf_shape;
 pub mod gcc_command_line;
 pub mod go_buildinfo;
 pub mod hardening;

@@ -11,7 +11,10 @@ use object::elf;
 use std::collections::HashMap;
 use std::ops::Range;
 
+pub mod archive;
 pub mod bytes;
+pub mod companion;
+pub mod confined;
 pub mod functions;
 mod headers;
 pub mod input;

@@ -8,7 +8,6 @@ use crate::compiler::Level;
 use crate::evidence::{Claim, Held, Place, Scope, Source, Strength};
 use crate::facts::{self, Conflict, Linkage, Module, ModuleOrigin, Problem, Product};
 use serde_json::Value;
-use std::collections::BTreeMap;
 use version::{Family, Version};
 
 mod binary;
@@ -53,9 +52,6 @@ pub struct NginxFacts {
     pub bundled_libraries: Vec<(&'static str, Declared)>,
     /// Modules whose unit was compiled without merging equal string constants (gcc at `-O0`), by symbol.
     pub unmerged_modules: Vec<String>,
-    /// Features shown by texts, imports and modules, by the names of their facts: `nginx.debug`, `nginx.threads`,
-    /// `nginx.file_aio`, `nginx.pcre_jit`, `nginx.ktls`, `nginx.reuseport`, `nginx.no_pool`. What nothing tells is not there.
-    pub features: BTreeMap<String, Held<bool>>,
     /// What a dynamic module would be held against; `None` where the module structures could not be read.
     pub server: Option<Server>,
 }
@@ -100,11 +96,11 @@ fn from_words(said: &text::VersionText, mut problems: Vec<Problem>, at: Option<&
         let line = said.version_lines.join("; ");
         claims.push(words("product.version", value.clone(), Source::BuildString, places.version, Some(line)));
     }
-    if let Some(line) = &said.compiler_line {
-        if let Some((name, version)) = declared::compiler(line) {
-            let value = version.map_or_else(|| name.to_owned(), |v| format!("{name} {v}"));
-            claims.push(words("compiler", value, Source::BuildString, places.compiler, Some(line.clone())));
-        }
+    if let Some(line) = &said.compiler_line
+        && let Some((name, version)) = declared::compiler(line)
+    {
+        let value = version.map_or_else(|| name.to_owned(), |v| format!("{name} {v}"));
+        claims.push(words("compiler", value, Source::BuildString, places.compiler, Some(line.clone())));
     }
     if let Some(built) = &said.openssl.built {
         let quote = said.openssl_line.clone();
@@ -150,7 +146,6 @@ fn from_words(said: &text::VersionText, mut problems: Vec<Problem>, at: Option<&
         declared,
         bundled_libraries,
         unmerged_modules: Vec::new(),
-        features: BTreeMap::new(),
         server: None,
     }
 }

@@ -6,9 +6,7 @@
 
 use crate::compiler::Level;
 use crate::evidence::{Claim, Scope, Source, Strength};
-use crate::facts::{
-    Bound, Conflict, FunctionRun, LevelShare, Optimization, TextAccount, Unit, UnitKind,
-};
+use crate::facts::{Bound, Conflict, FunctionRun, LevelShare, Optimization, TextAccount, Unit, UnitKind};
 use account::Account;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -168,7 +166,11 @@ impl CodeSeen {
         if self.cross_check_only || self.functions.is_empty() {
             return None;
         }
-        if self.runs.iter().any(|run| run.level == Level::O0 && run.start <= range.start && range.end <= run.end) {
+        if self
+            .runs
+            .iter()
+            .any(|run| run.level == Level::O0 && run.start <= range.start && range.end <= run.end)
+        {
             return Some(Level::O0);
         }
         let (mut o0, mut optimized) = (0u64, 0u64);
@@ -301,8 +303,7 @@ fn conclude(outcome: &mut Outcome, seen: &Witnessed, fallback: (Level, Strength,
         optimization.strength = strength;
         optimization.sources = sources;
     }
-    optimization.bound =
-        if optimization.level == Level::Optimized { Bound::AtLeast } else { Bound::Exact };
+    optimization.bound = if optimization.level == Level::Optimized { Bound::AtLeast } else { Bound::Exact };
     let unknown_unit = judged.iter().any(|u| u.level == Level::Unknown);
     optimization.complete = optimization.level != Level::Unknown
         && optimization.text.unknown == 0

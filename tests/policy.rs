@@ -441,3 +441,30 @@ fn the_guide_holds_every_key_and_the_builtins_as_they_are() {
     }
     assert!(blocks >= 14, "{blocks}");
 }
+#[test]
+fn oversized_policies_are_refused_in_bounded_time() {
+    let start = std::time::Instant::now();
+    let keys = |count: usize, write: fn(usize) -> String| (0..count).map(write).collect::<String>();
+    let many_keys = keys(60_000, |n| format!("k{n} = 1\n"));
+    let json_keys = format!("{{{}\"z\":1}}", keys(60_000, |n| format!("\"k{n}\":1,")));
+    let many_values = format!("{{\"optimization\":{{\"exempt\":[{}\"x\"]}}}}", "\"*.c\",".repeat(100_000));
+    let table = keys(1_001, |n| format!("k{n} = 1\n"));
+    for (text, words) in [
+        (&many_keys, "more than 1000 keys in one table"),
+        (&json_keys, "more than 1000 keys in one table"),
+        (&table, "more than 1000 keys in one table"),
+        (&many_values, "more than 20000 values"),
+    ] {
+        let diagnostics = load::load_str("p", text, None, &known()).unwrap_err();
+        assert_eq!(diagnostics.counts(), (1, 0));
+        assert!(diagnostics.to_string().contains(words), "{diagnostics}");
+        assert!(format!("{diagnostics:?}").len() < 2_000, "the texts stay out of debug output");
+    }
+    // As many errors as can be, all in one line: found at once, and only the first are printed.
+    let wrong = format!("{{\"flags\":{{\"forbid\":[{}\"x\"]}}}}", "1,".repeat(19_990));
+    let diagnostics = load::load_str("p", &wrong, None, &known()).unwrap_err();
+    assert_eq!(diagnostics.counts().0, 19_990);
+    assert!(diagnostics.render(false).ends_with("and 19890 more\n\n"));
+    // Generous, for slow machines under load; the walks that this guards against took a minute.
+    assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+}

@@ -2,7 +2,7 @@
 //!
 //! Needs a folder named by `FLAGAUDIT_CORPUS`: `NAME` and `NAME-stripped` with `NAME.ngx_modules.c` (nginx 1.22.1 built at several
 //! levels), `debian-nginx/` (Debian's package unpacked), `wheel/nginx` (a static nginx).
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 use flagaudit::compiler::Level;
 use flagaudit::facts::{Linkage, ModuleOrigin};
@@ -97,7 +97,7 @@ fn debians_nginx() {
     assert!(list.iter().any(|m| m.name == "ngx_stream_ssl_module" && m.linkage == Linkage::Dynamic));
     assert_eq!(facts.nginx.directives.as_ref().unwrap().len(), 538);
     assert_eq!(facts.nginx.signature.as_ref().unwrap().compat, Some(true));
-    assert_eq!(facts.features["nginx.threads"].value, Some(true));
+    assert_eq!(facts.nginx.features["nginx.threads"].value, Some(true));
     let arguments = facts.nginx.configure_arguments.as_ref().unwrap();
     assert_eq!(arguments[0].name, "--with-cc-opt");
     assert!(arguments[0].value.as_ref().unwrap().ends_with("-D_FORTIFY_SOURCE=2"));

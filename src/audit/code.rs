@@ -22,7 +22,8 @@ pub(super) struct CodeRead {
 /// out and units whose compiler recorded no level. Recorded text is cross-checked on a fixed sample.
 pub(super) fn read(image: &Image, table: &FunctionTable, witnessed: &Witnessed) -> CodeRead {
     let dark: Vec<Range<u64>> = dark_ranges(witnessed);
-    let has_words = witnessed.units.iter().any(|u| is_judged(u) && u.level != Level::Unknown && u.text_bytes > 0);
+    let has_words =
+        witnessed.units.iter().any(|u| is_judged(u) && u.level != Level::Unknown && u.text_bytes > 0);
     let judge = |selection: &Selection| code_shape::judge(image, &table.functions, selection);
     if witnessed.relocatable {
         return CodeRead { seen: CodeSeen::default(), shape: None, sample: None };

@@ -62,12 +62,12 @@ impl FailOn {
 pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<u8> {
     let today = match &arguments.today {
         None => dates::today(),
-        Some(text) => {
-            dates::parse_date(text).with_context(|| format!("--today {text}: not a date of the form YYYY-MM-DD"))?
-        }
+        Some(text) => dates::parse_date(text)
+            .with_context(|| format!("--today {text}: not a date of the form YYYY-MM-DD"))?,
     };
     let policy = load(arguments)?;
-    let baseline = arguments.baseline.as_deref().map(|path| Baseline::read(path, &policy, today)).transpose()?;
+    let baseline =
+        arguments.baseline.as_deref().map(|path| Baseline::read(path, &policy, today)).transpose()?;
     let audited = arguments.targets.audit()?;
     super::complain_of_failures(audited.targets.iter());
 

@@ -81,7 +81,9 @@ fn validate(policy: &str, today: Option<&str>) -> anyhow::Result<u8> {
             None => bail!("--today {text}: not a date of the form YYYY-MM-DD"),
         },
     };
-    let loaded = known::with(|known| load::load(policy, known).map(|loaded| crate::policy::validate(&loaded, known, today)));
+    let loaded = known::with(|known| {
+        load::load(policy, known).map(|loaded| crate::policy::validate(&loaded, known, today))
+    });
     let (diagnostics, usable) = match loaded {
         Ok(warnings) => (warnings, true),
         Err(errors) => (errors, false),

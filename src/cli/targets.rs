@@ -128,8 +128,7 @@ impl TargetArguments {
         if empty {
             complain(&format!("{}: no ELF file in this directory", root.display()));
         }
-        subjects
-            .extend(walk.found.into_iter().map(|path| Subject { path, origin: Origin::Directory }));
+        subjects.extend(walk.found.into_iter().map(|path| Subject { path, origin: Origin::Directory }));
         (empty && !self.allow_empty) || (!walk.unreadable.is_empty() && !self.ignore_unreadable)
     }
 

@@ -169,6 +169,9 @@ fn level_of(processor: &str) -> Option<usize> {
     PROCESSORS.iter().position(|names| names.contains(&processor))
 }
 
+/// Most features and options kept: more than any processor has, so that a list made to be long costs nothing.
+const MOST: usize = 400;
+
 /// What a unit's options say about the processor its code needs. As with all options, the last of a kind wins.
 pub fn cpu_need<S: AsRef<str>>(options: &[S]) -> CpuNeed {
     let mut need = CpuNeed::default();
@@ -181,14 +184,14 @@ pub fn cpu_need<S: AsRef<str>>(options: &[S]) -> CpuNeed {
             march = Some(processor);
         } else if !NAMING.iter().any(|prefix| option.starts_with(prefix)) {
             let (name, on) = rest.strip_prefix("no-").map_or((rest, true), |name| (name, false));
-            if !is_feature(name) {
+            if !is_feature(name) || features.len() >= MOST {
                 continue;
             }
             features.retain(|(other, _)| *other != name);
             features.push((name, on));
             wanted = on;
         }
-        if wanted && !need.flags.iter().any(|flag| flag == option) {
+        if wanted && need.flags.len() < MOST && !need.flags.iter().any(|flag| flag == option) {
             need.flags.push(option.to_owned());
         }
     }

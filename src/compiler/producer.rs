@@ -152,6 +152,21 @@ pub fn parse(producer: &[u8]) -> Producer {
     })
 }
 
+/// Understands an identification string of `.comment`: family and version. GCC's has a form of its own,
+/// `GCC: (Debian 12.2.0-14) 12.2.0`; the others are a producer without options.
+pub fn parse_ident(ident: &[u8]) -> (Family, Option<String>) {
+    let text = String::from_utf8_lossy(ident);
+    let text = text.trim_end_matches('\0').trim();
+    if let Some(rest) = text.strip_prefix("GCC: ") {
+        return (Family::Gcc, skip_groups(rest).and_then(version_of));
+    }
+    if let Some(rest) = text.strip_prefix("rustc version ") {
+        return (Family::Rustc, version_of(rest));
+    }
+    let producer = parse(text.as_bytes());
+    (producer.family, producer.version)
+}
+
 /// Understands one line of `.GCC.command.line` that stands for a whole unit: GCC's is the text of the producer, clang's is
 /// its escaped command alone. `None` for anything else, such as the single options of GCC before 11.
 pub fn parse_command_line(line: &[u8]) -> Option<Producer> {

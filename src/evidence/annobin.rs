@@ -106,6 +106,9 @@ pub fn read(image: &Image) -> Option<Notes> {
     present.then_some(found)
 }
 
+/// Most notes kept; large programs of distributions have some hundred thousand.
+const MOST: usize = 1_000_000;
+
 type Parser = fn(&Image, &Section, &[u8], &mut Notes);
 
 fn read_section(image: &Image, section: &Section, found: &mut Notes, parse: Parser) {
@@ -117,10 +120,10 @@ fn read_section(image: &Image, section: &Section, found: &mut Notes, parse: Pars
 
 impl Notes {
     /// Adds a note, or says that there are too many.
-    fn push(&mut self, note: Note, limit: usize) -> bool {
-        if self.notes.len() >= limit {
+    fn push(&mut self, note: Note) -> bool {
+        if self.notes.len() >= MOST {
             self.problems
-                .push(Problem::damage("too-many-build-notes", format!("only the first {limit} were read")));
+                .push(Problem::damage("too-many-build-notes", format!("only the first {MOST} were read")));
             return false;
         }
         self.notes.push(note);

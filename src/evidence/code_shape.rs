@@ -10,7 +10,7 @@
 use crate::evidence::{Claim, Scope, Source, Strength};
 use crate::facts::{Problem, TailCalls};
 use crate::image::Image;
-use crate::image::functions::Function;
+use crate::image::functions::{Function, runtime_sections};
 use object::elf;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -45,7 +45,7 @@ pub enum Selection {
 /// Size of the sample by which recorded levels are cross-checked.
 pub const SAMPLE: usize = 64;
 
-/// Fewest judged functions for a verdict on the whole.
+/// Fewest judged functions for a verdict on the whole; a run of unoptimized functions stands for itself below that.
 pub const MIN_FUNCTIONS: u64 = 15;
 
 /// What the code says about the whole selection.
@@ -74,8 +74,15 @@ pub enum Unknown {
     #[error("no functions were found: there is neither an unwind table nor a symbol table")]
     NoFunctions,
     /// Too little to judge.
-    #[error("too small: {0} functions can be judged, fewer than {MIN_FUNCTIONS}")]
-    TooSmall(u64),
+    #[error(
+        "too small: {judged} functions can be judged, fewer than {MIN_FUNCTIONS}; {o0} of them are shaped like -O0"
+    )]
+    TooSmall {
+        /// Functions judged.
+        judged: u64,
+        /// Functions shaped like -O0.
+        o0: u64,
+    },
     /// Functions have no shape.
     #[error("{decided} of {judged} functions have a shape that tells, too few for a verdict")]
     Undecided {
@@ -295,7 +302,7 @@ pub fn judge(image: &Image, functions: &[Function], selection: &Selection) -> Co
     if gaps.is_empty() {
         return judge_known(image, machine, functions, selection);
     }
-    if image.section(".gopclntab").is_some() && functions.len() < MIN_FUNCTIONS as usize {
+    if is_go(image) {
         return CodeShape::unknown(Unknown::Language("Go"));
     }
     let (mut found, swept) = discover::functions(image, machine.code, &gaps);
@@ -306,6 +313,12 @@ pub fn judge(image: &Image, functions: &[Function], selection: &Selection) -> Co
     shape.discovered = discovered;
     shape.bytes_read = shape.bytes_read.saturating_add(swept);
     shape
+}
+
+/// Go's compiler describes its functions in a table of its own, and its code keeps arguments in the frame at every level.
+/// C code in such a program has frame descriptions, but is the lesser part.
+fn is_go(image: &Image) -> bool {
+    image.sections.iter().any(|s| s.name == b".go.buildinfo" || s.name.ends_with(b".gopclntab"))
 }
 
 fn judge_known(image: &Image, machine: Machine, functions: &[Function], selection: &Selection) -> CodeShape {
@@ -338,7 +351,7 @@ fn judge_known(image: &Image, machine: Machine, functions: &[Function], selectio
             ),
         ));
     }
-    states(machine, functions, &selected, &measured, &mut shape);
+    states(image, machine, functions, &selected, &measured, &mut shape);
     shape.votes = shape.totals.votes(machine.arguments, machine.high);
     verdict::settle(&mut shape, !matches!(selection, Selection::Sample(_)));
     shape
@@ -430,6 +443,7 @@ fn measure(
 
 /// Turns counts into states, after finding out which jumps are tail calls.
 fn states(
+    image: &Image,
     machine: Machine,
     functions: &[Function],
     selected: &[usize],
@@ -444,13 +458,16 @@ fn states(
         .filter_map(|(index, _)| functions.get(*index))
         .map(|f| f.start)
         .collect();
+    // Functions of other files are called through the PLT.
+    let plt = runtime_sections(image);
     let is_tail = |target: u64| {
+        let known = functions
+            .binary_search_by_key(&target, |f| f.start)
+            .is_ok_and(|i| functions.get(i).is_some_and(|f| !f.cold));
         target != 0
             && Some(target) != common
             && thunks.binary_search(&target).is_err()
-            && functions
-                .binary_search_by_key(&target, |f| f.start)
-                .is_ok_and(|i| functions.get(i).is_some_and(|f| !f.cold))
+            && (known || plt.iter().any(|r| r.contains(&target)))
     };
     let mut measured = measured.iter().peekable();
     for &index in selected {
@@ -459,7 +476,7 @@ fn states(
         let mut judged =
             Judged { start: function.start, end: function.end, state: State::NotJudged, tail_call: false };
         if let Some((_, f)) = measured.next_if(|(i, _)| *i == index) {
-            judged.tail_call = !f.thunk && (f.jumps_through_memory || f.jumps_out.into_iter().any(is_tail));
+            judged.tail_call = !f.thunk && (f.jumps_through_pointer || f.jumps_out.into_iter().any(is_tail));
             judged.state = features::state(f, judged.tail_call, machine.arguments);
             if judged.state != State::NotJudged {
                 shape.totals.add(f, judged.tail_call);

@@ -77,10 +77,7 @@ mod tests {
     #[test]
     fn equal_strings_count_once_and_the_linker_is_told_apart() {
         let comment = read(&open("lld19"));
-        assert_eq!(
-            comment.linker.as_deref(),
-            Some("Debian LLD 19.1.7 (++20250114103320+cd708029e0b2-1~exp1~20250114103432.75)")
-        );
+        assert_eq!(comment.linker.as_deref(), Some("Debian LLD 19.1.7"));
         assert!(comment.names("GCC: (Debian"), "{comment:?}");
         assert!(!comment.names("LLD"));
         assert_eq!(read(&open("v_noshdr")), Comment::default());

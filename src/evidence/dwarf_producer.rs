@@ -10,9 +10,10 @@ use crate::image::{Image, SectionData};
 use std::ops::Range;
 
 mod abbrev;
-mod family;
-mod notes;
-mod ranges;
+pub(super) mod family;
+pub(super) mod notes;
+mod package;
+pub(super) mod ranges;
 mod text;
 mod walk;
 
@@ -79,8 +80,8 @@ pub struct DwarfUnits {
     pub missing: Vec<String>,
 }
 
-/// Reads all units of `image`, which may be a linked file, a separate debug file, a relocatable file or a
-/// `.dwo`. `supplementary` is the file that `dwz` moved common strings to (`.gnu_debugaltlink`).
+/// Reads all units of `image`, which may be a linked file, a separate debug file, a relocatable file, a
+/// `.dwo` or a `.dwp`. `supplementary` is the file that `dwz` moved common strings to (`.gnu_debugaltlink`).
 pub fn read(image: &Image, supplementary: Option<&Image>) -> DwarfUnits {
     let mut out = DwarfUnits::default();
     let mut notes = Notes::new(&image.limits);
@@ -91,7 +92,8 @@ pub fn read(image: &Image, supplementary: Option<&Image>) -> DwarfUnits {
         if family.only_without_others() && !out.units.is_empty() {
             continue;
         }
-        let mut sections = family.open(image, supplementary, &mut notes);
+        let mut sections = family.open(image, supplementary);
+        sections.package = package::Package::read(family, image, &mut notes);
         for section in family.info(image) {
             // Only the walk itself is in order, so only this section may be a stream whatever its size.
             let data = match SectionData::open_forward(image, section) {

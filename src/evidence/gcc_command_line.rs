@@ -13,6 +13,8 @@ use crate::facts::Problem;
 use crate::image::Image;
 
 const SECTION: &str = ".GCC.command.line";
+/// Most bytes of strings understood. Understood options take several times the room of their text.
+const MOST_BYTES: usize = 32 << 20;
 
 /// What the section holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -56,6 +58,7 @@ pub fn read(image: &Image) -> Option<CommandLines> {
     let mut found = CommandLines::default();
     let mut loose: Vec<(u64, String)> = Vec::new();
     let mut present = false;
+    let mut taken = 0usize;
     for section in image.sections_named(SECTION) {
         if !section.has_data() {
             continue;
@@ -75,8 +78,12 @@ pub fn read(image: &Image) -> Option<CommandLines> {
             if string.is_empty() {
                 continue;
             }
-            if found.lines.len().saturating_add(loose.len()) >= image.limits.units {
-                found.problems.push(too_many(image.limits.units));
+            taken = taken.saturating_add(string.len());
+            if found.lines.len().saturating_add(loose.len()) >= image.limits.units || taken > MOST_BYTES {
+                found.problems.push(Problem::damage(
+                    "too-many-command-lines",
+                    format!("recorded command lines from offset {at:#x} on were not read: over the limit"),
+                ));
                 break;
             }
             let cut = string.get(..image.limits.string_bytes).unwrap_or(string);
@@ -135,13 +142,6 @@ fn claim(level: Level, at: &Place, text: &str) -> Claim {
 
 fn place(offset: u64) -> Place {
     Place { section: SECTION.to_owned(), offset }
-}
-
-fn too_many(limit: usize) -> Problem {
-    Problem::damage(
-        "too-many-command-lines",
-        format!("only the first {limit} recorded command lines were read"),
-    )
 }
 
 /// Understands single options. In a relocatable file with one input they are that unit's, in order. In a linked file equal

@@ -110,3 +110,60 @@ fn list(names: &[&[u8]]) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evidence::comment;
+    use crate::evidence::testing::open;
+    use crate::image::linkage;
+    use crate::image::symbols::Symbols;
+
+    fn levels(name: &str) -> Vec<(String, String)> {
+        let image = open(name);
+        let linkage = linkage::read(&image);
+        let symbols = Symbols::new();
+        let claims = claims(&linkage, symbols.dynamic(&image, &linkage), &comment::read(&image));
+        claims
+            .into_iter()
+            .map(|claim| {
+                assert_eq!(
+                    (claim.strength, claim.source, claim.scope),
+                    (Strength::Inferred, Source::Imports, Scope::Some)
+                );
+                (claim.value.as_str().unwrap().to_owned(), claim.quote.unwrap())
+            })
+            .collect()
+    }
+
+    #[test]
+    fn byte_order_functions_are_called_only_without_optimization() {
+        let found = levels("net-O0");
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].0, "O0");
+        assert!(found[0].1.contains("2 of 4") && found[0].1.contains("htons, ntohl"), "{found:?}");
+        assert_eq!(levels("net-O2"), []);
+        assert_eq!(levels("net-musl"), [], "musl has no macros for them");
+    }
+
+    #[test]
+    fn checked_functions_need_optimization() {
+        let found = levels("h_fort3");
+        assert_eq!(found[0].0, "optimized");
+        assert!(found[0].1.contains("__memset_chk, __printf_chk, __strcpy_chk"), "{found:?}");
+        assert_eq!(levels("h_ssp"), [], "the stack protector is no checked function");
+        assert_eq!(levels("gcc12-O0"), []);
+    }
+
+    #[test]
+    fn c_libraries_are_told_apart() {
+        for (name, expected) in [
+            ("h_relro", CLibrary::Glibc),
+            ("musl-dynamic", CLibrary::Musl),
+            ("musl-static", CLibrary::Other),
+            ("cet", CLibrary::Other),
+        ] {
+            assert_eq!(c_library(&linkage::read(&open(name))), expected, "{name}");
+        }
+    }
+}

@@ -390,6 +390,10 @@ pub struct Nginx {
     pub dynamic_modules: Vec<DynamicModule>,
     /// Configuration held against this build.
     pub config: Option<Config>,
+    /// Features that texts, imports and modules show, by fact: `nginx.threads`, `nginx.file_aio`, `nginx.pcre_jit`,
+    /// `nginx.ktls`, `nginx.reuseport`, `nginx.no_pool`. What nothing tells is not there. Not part of the document.
+    #[serde(skip)]
+    pub features: std::collections::BTreeMap<String, Held<bool>>,
 }
 
 /// A text in which a program names its own build.

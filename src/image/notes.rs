@@ -4,8 +4,8 @@
 //! Sources: gABI "Note Section" (with the 8-byte alignment that newer toolchains use), the Linux gABI extensions for
 //! `.note.gnu.property`, GDB's manual "Separate Debug Files", DWARF 5 section 7.3.6 for `.debug_sup`.
 
+use super::Image;
 use super::bytes::Format;
-use super::{Image, Section};
 use crate::facts::Problem;
 use object::elf;
 use std::collections::HashSet;
@@ -88,6 +88,8 @@ pub struct Notes {
     pub debug_link: Option<DebugLink>,
     /// `.gnu_debugaltlink`, or `.debug_sup` of a file that is not itself supplementary.
     pub supplementary: Option<SupplementaryLink>,
+    /// The checksum in `.debug_sup` of a file that is itself supplementary.
+    pub supplementary_id: Option<Vec<u8>>,
     /// What is damaged.
     pub problems: Vec<Problem>,
 }
@@ -132,7 +134,9 @@ pub fn read(image: &Image) -> Notes {
         Err(problem) => out.problems.push(problem),
     }
     match supplementary(image) {
-        Ok(link) => out.supplementary = link,
+        Ok(Some((true, link))) => out.supplementary_id = Some(link.id).filter(|id| !id.is_empty()),
+        Ok(Some((false, link))) => out.supplementary = Some(link),
+        Ok(None) => {}
         Err(problem) => out.problems.push(problem),
     }
     out
@@ -263,15 +267,14 @@ fn properties(image: &Image, notes: &[Note]) -> Properties {
     out
 }
 
-fn link_bytes<'a>(image: &'a Image, name: &str) -> Result<Option<(&'a Section, Vec<u8>)>, Problem> {
+fn link_bytes(image: &Image, name: &str) -> Result<Option<Vec<u8>>, Problem> {
     let Some(section) = image.section(name).filter(|section| section.has_data()) else { return Ok(None) };
     let read = image.input.read_vec(section.offset, section.size, MAX_LINK_BYTES, name);
-    read.map(|bytes| Some((section, bytes)))
-        .map_err(|error| Problem::damage("damaged-debug-link", error.to_string()))
+    read.map(Some).map_err(|error| Problem::damage("damaged-debug-link", error.to_string()))
 }
 
 fn debug_link(image: &Image) -> Result<Option<DebugLink>, Problem> {
-    let Some((_, bytes)) = link_bytes(image, ".gnu_debuglink")? else { return Ok(None) };
+    let Some(bytes) = link_bytes(image, ".gnu_debuglink")? else { return Ok(None) };
     // Padding counts from the start of the section, wherever that lies in the file.
     let found = memchr::memchr(0, &bytes).filter(|&end| end > 0).and_then(|end| {
         let crc = Format::from(image.header).u32(&bytes, end.checked_add(1)?.checked_next_multiple_of(4)?)?;
@@ -282,22 +285,21 @@ fn debug_link(image: &Image) -> Result<Option<DebugLink>, Problem> {
         .ok_or_else(|| Problem::damage("damaged-debug-link", ".gnu_debuglink holds no name and checksum"))
 }
 
-fn supplementary(image: &Image) -> Result<Option<SupplementaryLink>, Problem> {
-    if let Some((_, bytes)) = link_bytes(image, ".gnu_debugaltlink")? {
+/// The link, and whether the file is itself the supplementary one.
+fn supplementary(image: &Image) -> Result<Option<(bool, SupplementaryLink)>, Problem> {
+    if let Some(bytes) = link_bytes(image, ".gnu_debugaltlink")? {
         let found = memchr::memchr(0, &bytes).filter(|&end| end > 0).and_then(|end| {
             let id = bytes.get(end.checked_add(1)?..)?.to_vec();
-            Some(SupplementaryLink { path: bytes.get(..end)?.to_vec(), id })
+            Some((false, SupplementaryLink { path: bytes.get(..end)?.to_vec(), id }))
         });
         return found
             .map(Some)
             .ok_or_else(|| Problem::damage("damaged-debug-link", ".gnu_debugaltlink holds no path"));
     }
-    let Some((_, bytes)) = link_bytes(image, ".debug_sup")? else { return Ok(None) };
-    let parsed = debug_sup(&bytes, Format::from(image.header));
-    let (is_supplementary, link) = parsed.ok_or_else(|| {
-        Problem::damage("damaged-debug-link", ".debug_sup is cut off or of another version")
-    })?;
-    Ok((!is_supplementary).then_some(link))
+    let Some(bytes) = link_bytes(image, ".debug_sup")? else { return Ok(None) };
+    debug_sup(&bytes, Format::from(image.header))
+        .map(Some)
+        .ok_or_else(|| Problem::damage("damaged-debug-link", ".debug_sup is cut off or of another version"))
 }
 
 /// `.debug_sup`: version 5, a flag, a path, and a checksum with its LEB128 length.
@@ -323,4 +325,89 @@ fn debug_sup(bytes: &[u8], format: Format) -> Option<(bool, SupplementaryLink)> 
     }
     let id = rest.get(..size)?.to_vec();
     Some((is_supplementary, SupplementaryLink { path, id }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evidence::testing::open;
+    use crate::image::linkage::hexadecimal;
+
+    #[test]
+    fn a_build_id_has_any_length_and_need_not_come_first() {
+        for (name, size) in [
+            ("id-md5.so", Some(16)),
+            ("id-uuid.so", Some(16)),
+            ("id-0xdeadbeef.so", Some(4)),
+            ("id-none.so", None),
+            ("gcc12-O0", Some(20)),
+            ("ppc32.so", Some(20)),
+        ] {
+            assert_eq!(read(&open(name)).build_id.map(|id| id.len()), size, "{name}");
+        }
+        assert_eq!(build_id(&open("id-0xdeadbeef.so")), Some(vec![0xde, 0xad, 0xbe, 0xef]));
+    }
+
+    #[test]
+    fn without_section_headers_the_segments_have_the_notes() {
+        for name in ["v_noshdr", "v_trunc", "v_shoff_big", "v_phentsize0", "gcc12-stripped.debug"] {
+            let id = read(&open(name)).build_id.map(|id| hexadecimal(&id));
+            assert!(id.is_some_and(|id| id.starts_with("3e5bee70")), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_note_in_section_and_segment_is_one_note() {
+        let notes = read(&open("gcc12-O0")).notes;
+        let ids = notes.iter().filter(|n| n.owner == b"GNU" && n.kind == NT_GNU_BUILD_ID).count();
+        assert_eq!(ids, 1, "{notes:?}");
+    }
+
+    #[test]
+    fn package_gold_and_properties() {
+        let package = read(&open("pkgnote")).package.unwrap();
+        assert!(package.starts_with(br#"{"type":"deb""#) && package.ends_with(b"}"));
+        assert_eq!(read(&open("gold")).gold.as_deref(), Some(b"gold 1.16".as_slice()));
+        assert_eq!(read(&open("cet")).properties.x86_features, Some(3));
+        assert_eq!(read(&open("a64-bti.so")).properties.aarch64_features, Some(3));
+        assert_eq!(read(&open("gcc12-O0")).properties.x86_features, None);
+    }
+
+    #[test]
+    fn links_to_debug_files() {
+        let link = read(&open("gcc12-stripped")).debug_link.unwrap();
+        assert_eq!((link.name.as_slice(), link.crc), (b"gcc12-stripped.debug".as_slice(), 0x074b_ef63));
+        let bytes = std::fs::read(crate::evidence::testing::path("gcc12-stripped.debug")).unwrap();
+        assert_eq!(crc32fast::hash(&bytes), link.crc);
+        let alt = read(&open("gcc12-dwz1")).supplementary.unwrap();
+        assert_eq!(alt.path, b"gcc12-dwz-alt.debug");
+        assert_eq!(Some(alt.id), build_id(&open("gcc12-dwz-alt.debug")));
+    }
+
+    #[test]
+    fn debug_sup_is_read_and_damage_is_not_believed() {
+        let format = Format { is_64: true, little_endian: true };
+        let (own, link) = debug_sup(b"\x05\0\0alt.debug\0\x03abc", format).unwrap();
+        assert!(!own);
+        assert_eq!((link.path.as_slice(), link.id.as_slice()), (b"alt.debug".as_slice(), b"abc".as_slice()));
+        assert!(debug_sup(b"\x05\0\x01\0\x02ab", format).unwrap().0, "the supplementary file itself");
+        assert!(debug_sup(b"\x05\0\0alt.debug\0\x04abc", format).is_none(), "longer than the section");
+        assert!(debug_sup(b"\x05\0\0a\0\xff\xff\xff\xff\xff\x01", format).is_none());
+        assert!(debug_sup(b"\x06\0\0a\0\x01a", format).is_none());
+    }
+
+    #[test]
+    fn notes_of_hostile_sizes_end_the_walk() {
+        let format = Format { is_64: true, little_endian: true };
+        let mut bytes = b"\x04\0\0\0\x04\0\0\0\x03\0\0\0GNU\0\xde\xad\xbe\xef".to_vec();
+        bytes.extend_from_slice(&[4, 0, 0, 0, 0xf0, 0xff, 0xff, 0xff, 1, 0, 0, 0, b'G', b'N', b'U', 0]);
+        for align in [4, 8] {
+            let (notes, sound) = split(&bytes[..20], format, align);
+            assert!(notes.len() == 1 || align == 8, "{notes:?}");
+            assert!(sound || align == 8);
+        }
+        let (notes, sound) = split(&bytes, format, 4);
+        assert_eq!((notes.len(), sound), (1, false));
+        assert_eq!(notes[0].3, [0xde, 0xad, 0xbe, 0xef]);
+    }
 }

@@ -191,16 +191,16 @@ impl Pointers {
             let relocated = self.relocated(image);
             let mut out = Scanned::default();
             let mut left = MAX_SCANNED;
-            for segment in image.loaded_segments().filter(|s| s.flags & elf::PF_X.0 == 0) {
-                if segment.file_size > left {
+            for (address, offset, size) in data(image) {
+                if size > left || out.pairs.len() >= MAX_RELOCATIONS {
                     out.problems.push(Problem::damage(
                         "too-much-data",
                         format!("only the first {MAX_SCANNED} bytes of data are searched for pointers"),
                     ));
                 }
-                let size = segment.file_size.min(left);
+                let size = size.min(left);
                 left -= size;
-                scan(image, self.format, segment, size, &mut out.pairs);
+                scan(image, self.format, (address, offset, size), &mut out.pairs);
             }
             let known = |slot: u64| {
                 relocated.pairs.binary_search_by_key(&slot, |p| p.0).is_ok()
@@ -221,17 +221,45 @@ fn sort_by_slot<T>(list: &mut Vec<(u64, T)>) {
     list.shrink_to_fit();
 }
 
-/// Collects the aligned words of a segment whose value lies in a loaded segment.
-fn scan(image: &Image, format: Format, segment: &Segment, size: u64, pairs: &mut Vec<(u64, u64)>) {
+/// Address, file offset and size of what a fixed-address program keeps its pointers in.
+fn data(image: &Image) -> Vec<(u64, u64, u64)> {
+    let named: Vec<_> = image
+        .sections
+        .iter()
+        .filter(|section| {
+            section.has_data()
+                && section.size > 0
+                && section.flags & elf::SHF_ALLOC.0 != 0
+                && section.flags & elf::SHF_EXECINSTR.0 == 0
+                && section.kind != elf::SHT_NOTE
+        })
+        .map(|section| (section.address, section.offset, section.size))
+        .collect();
+    if !named.is_empty() {
+        return named;
+    }
+    // Without sections: what is not code, or everything where constants share a segment with the code.
+    let is_code = |segment: &&Segment| segment.flags & elf::PF_X.0 != 0;
+    let is_constant = |segment: &Segment| segment.flags & (elf::PF_X.0 | elf::PF_W.0) == 0;
+    let apart = image.loaded_segments().any(is_constant);
+    image
+        .loaded_segments()
+        .filter(|segment| !apart || !is_code(segment))
+        .map(|segment| (segment.address, segment.offset, segment.file_size))
+        .collect()
+}
+
+/// Collects the aligned words of a range whose value lies in a loaded segment.
+fn scan(image: &Image, format: Format, (address, start, size): (u64, u64, u64), pairs: &mut Vec<(u64, u64)>) {
     let word = format.word_size();
     let ranges =
         image.loaded_segments().filter_map(|s| Some(s.address..s.address.checked_add(s.memory_size)?));
     let ranges = merge(ranges.collect());
     let lowest = ranges.first().map_or(0, |r| r.start);
     let highest = ranges.last().map_or(0, |r| r.end);
-    let mut done = segment.address.wrapping_neg() % word;
+    let mut done = address.wrapping_neg() % word;
     while done < size && pairs.len() < MAX_RELOCATIONS {
-        let Some(offset) = segment.offset.checked_add(done) else { return };
+        let Some(offset) = start.checked_add(done) else { return };
         let mut chunk = vec![0; WINDOW.min(size - done) as usize];
         let Ok(got) = image.input.read_at(offset, &mut chunk) else { return };
         chunk.truncate(got - got % word as usize);
@@ -243,7 +271,7 @@ fn scan(image: &Image, format: Format, segment: &Segment, size: u64, pairs: &mut
             if value < lowest || value >= highest || !ranges.iter().any(|r| r.contains(&value)) {
                 continue;
             }
-            if let Some(slot) = segment.address.checked_add(done + index as u64 * word) {
+            if let Some(slot) = address.checked_add(done + index as u64 * word) {
                 pairs.push((slot, value));
             }
         }
@@ -518,6 +546,99 @@ impl Kinds {
             (info as u32, (info >> 32) as u32)
         } else {
             ((info & 0xff) as u32, (info >> 8) as u32)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evidence::testing::open;
+    use crate::image::linkage;
+    use crate::image::symbols::Symbols;
+
+    /// The address of a string in the loaded data.
+    fn address_of(image: &Image, text: &[u8]) -> u64 {
+        let bytes = image.read(0, image.input.len(), "file").unwrap();
+        let whole = [text, b"\0"].concat();
+        let offset = memchr::memmem::find(&bytes, &whole).unwrap() as u64;
+        let segment =
+            image.loaded_segments().find(|s| (s.offset..s.offset + s.file_size).contains(&offset)).unwrap();
+        segment.address + offset - segment.offset
+    }
+
+    #[test]
+    fn a_record_of_pointers_reads_alike_however_it_is_relocated() {
+        // RELA, RELR with symbolic RELA, nothing at all, REL, RELA of another processor.
+        for name in ["ptr-pie", "ptr-relr.so", "ptr-exec", "ptr-i386.so", "ptr-a64.so"] {
+            let image = open(name);
+            let linkage = linkage::read(&image);
+            let pointers = Pointers::read(&image, &linkage);
+            let word = if image.header.is_64 { 8 } else { 4 };
+            let slots = pointers.slots_pointing_to(&image, address_of(&image, b"a record"));
+            let [record] = slots[..] else { panic!("{name}: {slots:x?}") };
+            let at = |index: u64| pointers.value_at(&image, record + index * word);
+            let here = at(1).unwrap();
+            assert_eq!(image.read_address(here, 1), Some(vec![3]), "{name}: the third number");
+            assert_eq!(at(2), Some(0), "{name}: a null pointer");
+            let table = at(4).unwrap();
+            for (index, text) in [b"first".as_slice(), b"second", b"third"].into_iter().enumerate() {
+                let slot = table + index as u64 * word;
+                assert_eq!(pointers.value_at(&image, slot), Some(address_of(&image, text)), "{name}");
+                assert!(
+                    pointers.slots_pointing_to(&image, address_of(&image, text)).contains(&slot),
+                    "{name}"
+                );
+            }
+            assert_eq!(pointers.value_at(&image, table + 3 * word), Some(0), "{name}: the end of the table");
+            let import = pointers.import_at(&image, record + 3 * word);
+            if matches!(name, "ptr-exec" | "ptr-pie") {
+                assert_eq!((import, at(3)), (None, Some(0)), "{name}: nobody can define it");
+            } else {
+                assert_eq!(at(3), None, "{name}: only the loader knows");
+                let symbols = Symbols::new();
+                let symbol = symbols.dynamic(&image, &linkage).get(import.unwrap()).unwrap();
+                assert_eq!(symbol.name, b"elsewhere", "{name}");
+            }
+            assert_eq!(pointers.problems(), [], "{name}");
+            assert!(pointers.pairs(&image).is_sorted_by_key(|pair| pair.0), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_plain_number_in_a_relocated_file_is_no_pointer() {
+        let image = open("ptr-pie");
+        let pointers = Pointers::read(&image, &linkage::read(&image));
+        let record = pointers.slots_pointing_to(&image, address_of(&image, b"a record"))[0];
+        let here = pointers.value_at(&image, record + 8).unwrap();
+        assert_eq!(pointers.value_at(&image, here), None);
+        assert_eq!(pointers.value_at(&image, u64::MAX), None);
+    }
+
+    #[test]
+    fn section_headers_are_not_needed() {
+        for name in ["ptr-exec", "ptr-pie", "h_nopie"] {
+            let image = open(name);
+            let with = Pointers::read(&image, &linkage::read(&image)).pairs(&image).to_vec();
+            let mut bytes = image.read(0, image.input.len(), "file").unwrap();
+            // e_shoff, e_shnum and e_shstrndx of a 64-bit header.
+            bytes[40..48].fill(0);
+            bytes[60..64].fill(0);
+            let bare = Image::open(crate::image::Input::memory(bytes), &image.limits).unwrap();
+            let without = Pointers::read(&bare, &linkage::read(&bare)).pairs(&bare).to_vec();
+            assert!(!with.is_empty() && with.iter().all(|pair| without.contains(pair)), "{name}");
+        }
+        let image = open("v_noshdr");
+        let pointers = Pointers::read(&image, &linkage::read(&image));
+        assert_eq!(pointers.pairs(&image).len(), 3);
+    }
+
+    #[test]
+    fn damaged_files_yield_nothing_and_do_not_panic() {
+        for name in ["v_trunc", "v_trunc64", "v_phentsize0", "v_allsizes_big", "v_shnum_ext_big"] {
+            let image = open(name);
+            let pointers = Pointers::read(&image, &linkage::read(&image));
+            assert!(pointers.pairs(&image).len() <= 3, "{name}");
         }
     }
 }

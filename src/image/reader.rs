@@ -345,8 +345,16 @@ impl SectionReader<'_> {
     }
 
     fn all(&self) -> gimli::Result<Vec<u8>> {
+        let bytes = self.bytes(PIECE)?;
+        self.data.check(self.at..self.end)?;
+        Ok(bytes)
+    }
+
+    /// All bytes up to where reading stops, if these are no more than `limit`. Relocations of unknown type
+    /// (thread-local offsets are) are left out without notice.
+    pub fn bytes(&self, limit: u64) -> gimli::Result<Vec<u8>> {
         let len = self.end - self.at;
-        if len > PIECE {
+        if len > limit {
             return Err(self.data.fail(format!("{len} bytes in one piece are too many")));
         }
         let mut out = Vec::new();
@@ -451,3 +459,6 @@ impl gimli::Reader for SectionReader<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -68,8 +68,10 @@ pub fn read(image: &Image, linkage: &Linked, symbols: &Symbols, pointers: &Point
     let imports_kernel_tls = exports.iter().any(|s| s.undefined && s.base_name() == b"SSL_sendfile");
     let imports_jit = exports.iter().any(|s| s.undefined && s.base_name().starts_with(b"pcre2_jit_compile"));
     for (present, fact) in [(imports_kernel_tls, "nginx.ktls"), (imports_jit, "nginx.pcre_jit")] {
-        if present && !out.features.contains_key(fact) {
-            out.features.insert(fact.to_owned(), Held::new(true, Strength::Structural, Source::Imports));
+        if present && !out.nginx.features.contains_key(fact) {
+            out.nginx
+                .features
+                .insert(fact.to_owned(), Held::new(true, Strength::Structural, Source::Imports));
         }
     }
     out.server = server(&out, &table, &names);
@@ -297,7 +299,7 @@ fn add_features(out: &mut NginxFacts, memory: &Memory<'_>, found: &Found, is_mod
         }
         out.nginx.debug = held;
     }
-    out.features = features;
+    out.nginx.features = features;
 }
 
 fn server(out: &NginxFacts, table: &Table, names: &[String]) -> Option<Server> {
@@ -353,13 +355,13 @@ mod tests {
     use crate::image::linkage;
 
     const WIDE: Format = Format { is_64: true, little_endian: true };
-    const MODULES: [(&str, &[u8; 4], &[&str]); 6] = [
-        ("ngx_core_module", b"CORE", &["daemon", "user"]),
-        ("ngx_errlog_module", b"CORE", &["error_log"]),
-        ("ngx_conf_module", b"CONF", &["include"]),
-        ("ngx_http_module", b"CORE", &["http"]),
-        ("ngx_http_header_count_module", b"HTTP", &[]),
-        ("ngx_http_gzip_static_module", b"HTTP", &["gzip_static"]),
+    const MODULES: [(&str, [u8; 4], &[&str]); 6] = [
+        ("ngx_core_module", *b"CORE", &["daemon", "user"]),
+        ("ngx_errlog_module", *b"CORE", &["error_log"]),
+        ("ngx_conf_module", *b"CONF", &["include"]),
+        ("ngx_http_module", *b"CORE", &["http"]),
+        ("ngx_http_header_count_module", *b"HTTP", &[]),
+        ("ngx_http_gzip_static_module", *b"HTTP", &["gzip_static"]),
     ];
     const TEXTS: [&str; 6] = [
         "nginx version: nginx/1.22.1\n",
@@ -469,7 +471,7 @@ mod tests {
             "ngx_epoll_module",
         ];
         let kinds = [b"CORE", b"CORE", b"CONF", b"CORE", b"EVNT", b"EVNT"];
-        let mut table: Vec<u64> = kinds.iter().map(|kind| p.old_module(kind, 0)).collect();
+        let mut table: Vec<u64> = kinds.iter().map(|kind| p.old_module(**kind, 0)).collect();
         table.push(0);
         p.words(&table);
         let got = facts(&p).unwrap();

@@ -186,10 +186,10 @@ pub fn short_name(symbol: &str) -> &str {
 fn short_names(symbol: &str) -> Vec<String> {
     let own = short_name(symbol).to_owned();
     let mut names = vec![own.clone()];
-    if let Some(stem) = own.strip_suffix("_filter") {
-        if known(&format!("ngx_{stem}_module")).is_none() {
-            names.push(stem.to_owned());
-        }
+    if let Some(stem) = own.strip_suffix("_filter")
+        && known(&format!("ngx_{stem}_module")).is_none()
+    {
+        names.push(stem.to_owned());
     }
     for row in CATALOGUE.bundled.iter().filter(|b| b.name == symbol) {
         let option = row.option.trim_start_matches("--without-").trim_start_matches("--with-");

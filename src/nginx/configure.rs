@@ -49,24 +49,23 @@ pub fn parse(text: &str) -> Arguments {
 
 /// A word that is no option can only belong to the value before it: versions before 0.7.53 put no quotes.
 fn push(out: &mut Arguments, name: &str, value: Option<&str>) {
-    if !name.starts_with('-') {
-        if let Some(ConfigureArgument { value: Some(last), .. }) = out.list.last_mut() {
-            last.push(' ');
-            last.push_str(name);
-            if let Some(value) = value {
-                last.push('=');
-                last.push_str(value);
-            }
-            return;
+    if !name.starts_with('-')
+        && let Some(ConfigureArgument { value: Some(last), .. }) = out.list.last_mut()
+    {
+        last.push(' ');
+        last.push_str(name);
+        if let Some(value) = value {
+            last.push('=');
+            last.push_str(value);
         }
+        return;
     }
     out.list.push(ConfigureArgument { name: name.to_owned(), value: value.map(str::to_owned) });
 }
 
 /// Splits at the closing quote. Returns the value, the rest, and whether the quote was closed.
 fn quoted_value(text: &str) -> (&str, &str, bool) {
-    let mut inner_quotes = 0usize;
-    for (at, _) in text.match_indices('\'') {
+    for (inner_quotes, (at, _)) in text.match_indices('\'').enumerate() {
         let after = &text[at + 1..];
         let follows = after.trim_start();
         let closes = follows.is_empty()
@@ -75,12 +74,11 @@ fn quoted_value(text: &str) -> (&str, &str, bool) {
                     None => false,
                     Some(name) if catalogue::is_configure_option(name) => true,
                     // An option of a patched `configure`: believed if the quotes inside the value pair up.
-                    Some(name) => looks_like_configure_option(name) && inner_quotes % 2 == 0,
+                    Some(name) => looks_like_configure_option(name) && inner_quotes.is_multiple_of(2),
                 });
         if closes {
             return (&text[..at], after, true);
         }
-        inner_quotes += 1;
     }
     (text.trim_end(), "", false)
 }

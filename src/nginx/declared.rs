@@ -131,7 +131,7 @@ pub fn declared(
         (Own::Other(name), _) => {
             (Level::Unknown, format!("no -O in --with-cc-opt, and nginx's own options for {name} are not of that kind"))
         }
-        (Own::Replaced, Some(_)) | (Own::Maybe, Some(_)) => (
+        (Own::Replaced | Own::Maybe, Some(_)) => (
             Level::Unknown,
             "an -O stands only in --with-cc, where the environment variable CFLAGS or nginx's own -O come after it".to_owned(),
         ),

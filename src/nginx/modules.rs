@@ -210,18 +210,18 @@ fn table(
     let mut best: Option<(u64, Vec<u64>)> = None;
     let mut run: Vec<(u64, u64)> = Vec::new();
     let mut finish = |run: &mut Vec<(u64, u64)>| {
-        if let Some(end) = run.last().and_then(|(slot, _)| slot.checked_add(word)) {
-            if pointers.value_at(memory.image, end) == Some(0) {
-                // What stands directly before the table and happens to point at a structure is not part of it.
-                let mut seen = BTreeSet::new();
-                let mut own: Vec<(u64, u64)> =
-                    run.iter().rev().take_while(|(_, base)| seen.insert(*base)).copied().collect();
-                own.reverse();
-                if best.as_ref().is_none_or(|(_, list)| list.len() < own.len()) {
-                    if let Some((start, _)) = own.first() {
-                        best = Some((*start, own.iter().map(|(_, base)| *base).collect()));
-                    }
-                }
+        if let Some(end) = run.last().and_then(|(slot, _)| slot.checked_add(word))
+            && pointers.value_at(memory.image, end) == Some(0)
+        {
+            // What stands directly before the table and happens to point at a structure is not part of it.
+            let mut seen = BTreeSet::new();
+            let mut own: Vec<(u64, u64)> =
+                run.iter().rev().take_while(|(_, base)| seen.insert(*base)).copied().collect();
+            own.reverse();
+            if best.as_ref().is_none_or(|(_, list)| list.len() < own.len())
+                && let Some((start, _)) = own.first()
+            {
+                best = Some((*start, own.iter().map(|(_, base)| *base).collect()));
             }
         }
         run.clear();

@@ -130,7 +130,7 @@ fn version_and_compiler<'h>(memory: &Memory<'_>, of: &impl Fn(usize) -> &'h [u64
             }
         }
     }
-    said.product = version::product(said.version_lines.iter().map(String::as_str));
+    said.product = version::product(&said.version_lines);
 
     let mut texts: Vec<(String, u64)> =
         of(CONFIGURE).iter().filter_map(|&o| Some((configure_text(memory, o)?, o))).collect();
@@ -216,7 +216,7 @@ fn version_line(memory: &Memory<'_>, offset: u64, prefix: &[u8]) -> Option<Strin
     let build = version.trim().split_once(' ').map_or("", |(_, build)| build.trim());
     (version.starts_with(|c: char| c.is_ascii_digit())
         && (build.is_empty() || build.starts_with('(') && build.ends_with(')'))
-        && version::product(std::iter::once(line)).is_some())
+        && version::product(&[line]).is_some())
     .then(|| line.to_owned())
 }
 
@@ -233,13 +233,12 @@ fn signature(memory: &Memory<'_>, offset: u64) -> Option<(u64, String)> {
     let back = offset.min(16);
     if let Ok(before) = memory.image.read(offset - back, back, "a signature") {
         let name = before.rsplit(|b| *b == 0).next().unwrap_or_default();
-        if let Some(letters) = name.strip_suffix(b",") {
-            if letters.first().is_some_and(u8::is_ascii_uppercase)
-                && letters.iter().all(u8::is_ascii_alphabetic)
-            {
-                start = offset - name.len() as u64;
-                raw.insert_str(0, std::str::from_utf8(name).ok()?);
-            }
+        if let Some(letters) = name.strip_suffix(b",")
+            && letters.first().is_some_and(u8::is_ascii_uppercase)
+            && letters.iter().all(u8::is_ascii_alphabetic)
+        {
+            start = offset - name.len() as u64;
+            raw.insert_str(0, std::str::from_utf8(name).ok()?);
         }
     }
     Some((start, raw))

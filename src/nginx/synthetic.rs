@@ -53,17 +53,17 @@ impl Program {
     }
 
     /// Adds a module structure of version 1.9.11 or later and returns its address.
-    pub(super) fn module(&mut self, kind: &[u8; 4], version: u64, signature: u64, commands: u64) -> u64 {
+    pub(super) fn module(&mut self, kind: [u8; 4], version: u64, signature: u64, commands: u64) -> u64 {
         let unset = self.format.wrap(u64::MAX);
-        let kind = u64::from(u32::from_le_bytes(*kind));
+        let kind = u64::from(u32::from_le_bytes(kind));
         let mut words = vec![unset, unset, 0, 0, 0, version, signature, 0, commands, kind];
         words.resize(25, 0);
         self.words(&words)
     }
 
     /// Adds a module structure of a version before 1.9.11 and returns its address.
-    pub(super) fn old_module(&mut self, kind: &[u8; 4], commands: u64) -> u64 {
-        let kind = u64::from(u32::from_le_bytes(*kind));
+    pub(super) fn old_module(&mut self, kind: [u8; 4], commands: u64) -> u64 {
+        let kind = u64::from(u32::from_le_bytes(kind));
         let mut words = vec![0, 0, 0, 0, 0, 0, 1, 0, commands, kind];
         words.resize(25, 0);
         self.words(&words)
@@ -130,7 +130,7 @@ const FEATURES: &str = "0000111111010111001110001011000110";
 /// A program like nginx 1.22.1 with the modules named, all sharing one signature but those in `apart`.
 pub(super) fn nginx(
     format: Format,
-    modules: &[(&str, &[u8; 4], &[&str])],
+    modules: &[(&str, [u8; 4], &[&str])],
     apart: &[usize],
     texts: &[&str],
 ) -> Program {
@@ -145,7 +145,7 @@ pub(super) fn nginx(
     for (n, (name, kind, commands)) in modules.iter().enumerate() {
         let own = if apart.contains(&n) { p.text(&signature) } else { shared };
         let commands = if commands.is_empty() { 0 } else { p.directives(commands) };
-        table.push(p.module(kind, 1_022_001, own, commands));
+        table.push(p.module(*kind, 1_022_001, own, commands));
         names.push(p.text(name));
     }
     // What stands directly before the table and points at a structure must not be taken for a part of it.

@@ -102,7 +102,7 @@ pub fn parse(text: &str) -> VersionText {
             out.configure_raw = Some(raw);
         }
     }
-    out.product = version::product(out.version_lines.iter().map(String::as_str));
+    out.product = version::product(&out.version_lines);
     out
 }
 

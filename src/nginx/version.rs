@@ -84,10 +84,10 @@ pub fn is_plus(product: Option<&Product>) -> bool {
 
 /// Reads the lines (or literals) that name program and version: `nginx version: …`, and those of the forks.
 /// Old versions put `nginx: ` before it. A fork's own line goes before nginx's.
-pub fn product<'a>(lines: impl Iterator<Item = &'a str> + Clone) -> Option<Product> {
+pub fn product<S: AsRef<str>>(lines: &[S]) -> Option<Product> {
     let find = |prefix: &str| {
-        lines.clone().find_map(|line| {
-            let line = line.trim();
+        lines.iter().find_map(|line| {
+            let line = line.as_ref().trim();
             line.strip_prefix("nginx: ").unwrap_or(line).strip_prefix(prefix).map(str::trim)
         })
     };
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> (String, String, Option<String>, Option<String>) {
-        let p = product(text.lines()).unwrap();
+        let p = product(&text.lines().collect::<Vec<_>>()).unwrap();
         (p.name, p.version.unwrap(), p.base.and_then(|b| b.version), p.build_text)
     }
 
@@ -183,9 +183,9 @@ mod tests {
 
     #[test]
     fn what_is_no_version_line() {
-        assert_eq!(product("nginx version: unknown\n".lines()), None);
-        assert_eq!(product("the nginx version: nginx/1".lines()), None);
-        assert_eq!(product("".lines()), None);
+        assert_eq!(product(&["nginx version: unknown\n"]), None);
+        assert_eq!(product(&["the nginx version: nginx/1"]), None);
+        assert_eq!(product(&[""]), None);
     }
 
     #[test]

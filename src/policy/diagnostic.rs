@@ -7,6 +7,9 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet, rendere
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+/// Most remarks that are printed; a text with more is something else than a policy.
+const SHOWN: usize = 100;
+
 /// A remark about a policy, before its place is looked up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Draft {
@@ -133,8 +136,11 @@ impl Diagnostics {
         let renderer = if color { Renderer::styled() } else { Renderer::plain() };
         let renderer = renderer.decor_style(DecorStyle::Ascii);
         let mut out = String::new();
-        for item in &self.items {
+        for item in self.items.iter().take(SHOWN) {
             let _ = writeln!(out, "{}\n", renderer.render(&[self.group(item)]));
+        }
+        if let Some(more) = self.items.len().checked_sub(SHOWN).filter(|more| *more > 0) {
+            let _ = writeln!(out, "… and {more} more\n");
         }
         out
     }
@@ -154,12 +160,26 @@ impl Diagnostics {
             let (here, rest): (Vec<_>, Vec<_>) = marks.into_iter().partition(|mark| mark.0.file == file);
             marks = rest;
             let Some(source) = self.sources.get(file) else { continue };
+            // Only the lines from the first mark to the last are handed over: the renderer looks at every line it gets.
+            let lines = here.iter().map(|(span, ..)| source.line_at(span.start as usize));
+            let Some((first, last)) = lines.fold(None, |seen: Option<(Line, Line)>, line| match seen {
+                None => Some((line.clone(), line)),
+                Some((a, b)) => {
+                    Some((if line.0 < a.0 { line.clone() } else { a }, if line.0 > b.0 { line } else { b }))
+                }
+            }) else {
+                continue;
+            };
+            let base = first.1.start;
+            let window = source.text.get(base..last.1.end).unwrap_or("");
             let annotations = here.into_iter().map(|(span, kind, words)| {
-                kind.span(within_line(&source.text, source.line_at(span.start as usize).1, span))
+                let range = within_line(&source.text, source.line_at(span.start as usize).1, span);
+                kind.span(range.start.saturating_sub(base)..range.end.saturating_sub(base))
                     .label((!words.is_empty()).then_some(words))
             });
             group = group.element(
-                Snippet::source(source.text.as_str())
+                Snippet::source(window)
+                    .line_start(first.0.saturating_add(1))
                     .path(source.label.as_str())
                     .annotations(annotations.collect::<Vec<_>>()),
             );
@@ -170,6 +190,9 @@ impl Diagnostics {
         group
     }
 }
+
+/// Zero-based number of a line, and the range of its text.
+type Line = (usize, std::ops::Range<usize>);
 
 /// The part of `span` on its first line, widened to at least one character, on character boundaries.
 fn within_line(text: &str, line: std::ops::Range<usize>, span: Span) -> std::ops::Range<usize> {

@@ -90,7 +90,7 @@ impl Draft {
         let optimization = &facts.optimization;
         let why = format!("{}; {}", optimization.strength.as_str(), optimization.reason);
         self.table("optimization");
-        match optimization.level {
+        match known_level(facts) {
             Level::Unknown => {
                 self.comment(
                     "Nothing tells the level of this binary; the minimum below is the built-in one.",
@@ -105,7 +105,7 @@ impl Draft {
             }
             Level::O0 | Level::Og => {
                 self.comment("This is hardly a good build: its lowest level is below -O1. Raise it once that is mended.");
-                self.line("minimum", &quote(optimization.level.as_str()), &why);
+                self.line("minimum", &quote(known_level(facts).as_str()), &why);
             }
             level @ (Level::Os | Level::Oz) => {
                 self.line("minimum", "\"O2\"", "");
@@ -151,10 +151,27 @@ impl Draft {
     }
 
     fn compiler(&mut self, facts: &Facts) {
+        let unknown = facts
+            .units
+            .iter()
+            .flatten()
+            .filter(|unit| {
+                matches!(unit.kind, UnitKind::Source | UnitKind::Skeleton) && unit.compiler.is_none()
+            })
+            .count();
+        if unknown > 0 {
+            self.text.push('\n');
+            self.comment("[compiler] allow is left out: of some units, nothing tells the compiler.");
+            return;
+        }
+        // Assemblers make units without a level, and are not held against the list.
+        let compiles = |family: &str| {
+            FAMILIES.contains(&family) && !matches!(family, "gas" | "nasm" | "yasm" | "unknown")
+        };
         let seen: BTreeSet<String> = facts
             .compilers
             .iter()
-            .filter(|seen| FAMILIES.contains(&seen.family.as_str()))
+            .filter(|seen| compiles(&seen.family))
             .map(|seen| match seen.version.as_deref().and_then(super::version::leading_numbers) {
                 Some(numbers) => {
                     format!("{} = {}", seen.family, numbers.first().copied().unwrap_or_default())
@@ -164,7 +181,9 @@ impl Draft {
             .collect();
         if !seen.is_empty() {
             self.table("compiler");
-            self.comment("Family and major version. Assemblers and the maker of the start files count too.");
+            self.comment(
+                "Family and major version. The maker of the start files and of linked libraries counts too.",
+            );
             self.list("allow", &seen.into_iter().collect::<Vec<_>>());
         }
     }
@@ -180,16 +199,41 @@ impl Draft {
             .map(|guard| (*guard).to_owned())
             .collect();
         if !guards.is_empty() {
-            self.table("flags");
-            self.comment("Recorded for every unit of its own.");
-            self.list("require", &guards);
+            self.once_recorded(
+                "Recorded for every unit of its own",
+                &format!(
+                    "[flags]\nrequire = [{}]",
+                    guards.iter().map(|guard| quote(guard)).collect::<Vec<_>>().join(", ")
+                ),
+            );
+        }
+    }
+
+    /// Something that only the compiler's record shows: in a stripped build it would be undetermined, so it is offered and
+    /// not asked for.
+    fn once_recorded(&mut self, what: &str, lines: &str) {
+        self.text.push('\n');
+        self.comment(&format!(
+            "{what}. For builds that keep their debug information (stripped, nothing tells):"
+        ));
+        for line in lines.lines() {
+            self.comment(line);
         }
     }
 
     fn cpu(&mut self, facts: &Facts) {
         if let Some(baseline) = facts.cpu.baseline.value.as_deref().filter(|word| is_baseline(word)) {
-            self.table("cpu");
-            self.line("baseline", &quote(baseline), "anything beyond it would not start on older machines");
+            let lines = format!("[cpu]\nbaseline = {}", quote(baseline));
+            if facts.cpu.baseline.strength == Strength::Recorded {
+                self.once_recorded("Anything beyond this would not start on older machines", &lines);
+            } else {
+                self.table("cpu");
+                self.line(
+                    "baseline",
+                    &quote(baseline),
+                    "anything beyond it would not start on older machines",
+                );
+            }
         }
     }
 
@@ -322,6 +366,21 @@ impl Draft {
                 self.line(key, value, why);
             }
         }
+    }
+}
+
+/// The level of the whole; where that is unknown, the lowest one that is known of a unit.
+fn known_level(facts: &Facts) -> Level {
+    let lowest = facts
+        .units
+        .iter()
+        .flatten()
+        .filter(|unit| unit.kind == UnitKind::Source && unit.level != Level::Unknown)
+        .map(|unit| unit.level)
+        .min();
+    match facts.optimization.level {
+        Level::Unknown => lowest.unwrap_or_default(),
+        level => level,
     }
 }
 
@@ -466,7 +525,10 @@ mod tests {
                 ..Hardening::default()
             },
             instrumentation: Instrumentation { debug_build: no(), ..Instrumentation::default() },
-            cpu: Cpu::default(),
+            cpu: Cpu {
+                baseline: Held::new("x86-64-v2".into(), Strength::Recorded, Source::DwarfProducer),
+                flags: Vec::new(),
+            },
             nginx: Some(Nginx {
                 configure_arguments: Some(vec![
                     argument("--prefix", Some("/etc/nginx")),
@@ -518,7 +580,10 @@ mod tests {
         let texts = |list: &[crate::policy::At<crate::policy::Pattern>]| {
             list.iter().map(|pattern| pattern.value.text.clone()).collect::<Vec<_>>()
         };
-        assert_eq!(texts(&policy.flags.require), ["-fstack-protector-strong"]);
+        // What only the record shows is offered, not asked for.
+        assert!(policy.flags.require.is_empty() && policy.cpu_baseline.is_none());
+        assert!(text.contains("# require = [\"-fstack-protector-strong\"]\n"), "{text}");
+        assert!(text.contains("# baseline = \"x86-64-v2\"\n"), "{text}");
         assert_eq!(
             texts(&policy.nginx.modules.require),
             ["http_core", "http_gzip_static", "ngx_http_brotli_filter_module"]
@@ -534,6 +599,7 @@ mod tests {
     #[test]
     fn what_the_binary_cannot_show_is_not_asked_for() {
         let mut facts = nginx();
+        facts.cpu.baseline.strength = Strength::Structural;
         facts.optimization.level = Level::Unknown;
         facts.optimization.complete = false;
         facts.units = None;
@@ -548,8 +614,20 @@ mod tests {
             crate::policy::Setting::Report(crate::finding::Severity::Warning)
         );
         assert!(policy.hardening.is_empty() && policy.compilers.is_empty(), "{text}");
+        assert_eq!(policy.cpu_baseline.unwrap().value, "x86-64-v2");
         let forbidden: Vec<&str> = policy.instrumentation_forbid.iter().map(|w| w.value.as_str()).collect();
         assert_eq!(forbidden, ["sanitizers", "profiling"]);
+    }
+
+    #[test]
+    fn a_unit_says_what_the_whole_does_not() {
+        let mut facts = nginx();
+        facts.optimization.level = Level::Unknown;
+        facts.units.as_mut().unwrap()[1].level = Level::O0;
+        facts.units.as_mut().unwrap()[0].compiler = None;
+        let (text, policy) = loaded(&facts);
+        assert_eq!(policy.optimization.minimum.unwrap().value, Level::O0);
+        assert!(policy.compilers.is_empty() && text.contains("[compiler] allow is left out"), "{text}");
     }
 
     #[test]

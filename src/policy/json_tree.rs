@@ -6,6 +6,7 @@ use super::source::Span;
 use super::tree::{DEPTH, Entry, Node, Table, Value};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
+use std::collections::HashMap;
 
 /// Reads `text` (the text numbered `file`) as JSON. The flag tells whether the tree can be trusted for further checks.
 pub(crate) fn parse(file: u32, text: &str, drafts: &mut Vec<Draft>) -> (Table, bool) {
@@ -110,17 +111,18 @@ impl<'t> Reader<'t, '_> {
 
     fn table(&mut self, pairs: Pairs<'t>, depth: usize) -> Table {
         let mut table = Table::default();
+        let mut seen: HashMap<String, Span> = HashMap::new();
         for (raw_key, raw) in pairs.0 {
             let key_span = self.span(raw_key);
             let Some(key) = self.read::<String>(raw_key) else { continue };
             let node = self.node(raw, depth.saturating_add(1));
-            if let Some(first) = table.get(&key) {
-                let first = first.key_span;
+            if let Some(&first) = seen.get(&key) {
                 self.drafts.push(
                     Draft::error(key_span, format!("`{key}` is given twice")).also(first, "first given here"),
                 );
                 continue;
             }
+            seen.insert(key.clone(), key_span);
             table.entries.push(Entry { key, key_span, node });
         }
         table

@@ -213,10 +213,13 @@ impl Lint<'_> {
     }
 
     fn twice(&mut self, list: &[At<Pattern>], key: &str) {
-        for (index, item) in list.iter().enumerate() {
-            if let Some(first) = list.iter().take(index).find(|first| first.value.text == item.value.text) {
+        let mut seen: HashMap<&str, &At<Pattern>> = HashMap::new();
+        for item in list {
+            if let Some(first) = seen.get(item.value.text.as_str()) {
                 let title = format!("`{}` is in `{key}` twice", item.value.text);
                 self.warn_pair(&item.at, &first.at, title, "first here");
+            } else {
+                seen.insert(&item.value.text, item);
             }
         }
     }

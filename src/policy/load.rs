@@ -5,7 +5,7 @@ use super::diagnostic::{Diagnostics, Draft, did_you_mean};
 use super::known::Known;
 use super::source::{SourceMap, Span};
 use super::target::{LoadedPolicy, PolicyFile, TargetTable};
-use super::tree::{Entry, Node, Table, Value, merge};
+use super::tree::{Entry, Node, Table, Value, alone, merge, oversized};
 use super::{json_tree, toml_tree};
 use crate::finding::PolicyPlace;
 use sha2::{Digest, Sha256};
@@ -18,6 +18,9 @@ pub const POLICY_BYTES: u64 = 1 << 20;
 
 /// Most files one policy may be made of through `extends`.
 pub const EXTENDS_DEPTH: usize = 16;
+
+/// Most `[[target]]` tables of one policy.
+pub const TARGETS: usize = 1000;
 
 /// The version of the policy format, written as `schema = 1`.
 pub const SCHEMA: i64 = 1;
@@ -204,7 +207,7 @@ impl<'a> Loader<'a> {
         checker.tables(&tree, "target");
         tree.take("target");
         let mut targets = Vec::new();
-        for node in layers.targets {
+        for node in layers.targets.into_iter().take(TARGETS.saturating_add(1)) {
             let span = node.span;
             let mut table = match node.value {
                 Value::Table(table) => table,
@@ -215,10 +218,13 @@ impl<'a> Loader<'a> {
             };
             checker.target_keys(&table);
             let matcher = checker.target_match(&table, span);
+            if targets.len() == TARGETS {
+                checker.drafts.push(Draft::error(span, format!("more than {TARGETS} targets")));
+            }
             let written = table.take("match");
-            let mut overlaid = tree.clone();
-            merge(&mut overlaid, table.clone(), &mut checker.drafts);
-            checker.policy(&overlaid, header.clone());
+            merge(&mut tree.clone(), table.clone(), &mut checker.drafts);
+            // The base was checked; to check the override by itself keeps the cost of many targets linear.
+            checker.policy(&alone(&table), header.clone());
             if let Some(matcher) = matcher {
                 targets.push(TargetTable { matcher, at: sources.place(span), written, overlay: table });
             }
@@ -290,11 +296,16 @@ impl<'a> Loader<'a> {
             }
         };
         let file = self.sources.add(label, text.clone());
-        if is_json(&text) {
+        let (tree, sound) = if is_json(&text) {
             json_tree::parse(file, &text, &mut self.drafts)
         } else {
             toml_tree::parse(file, &text, &mut self.drafts)
+        };
+        if let Some((span, why)) = oversized(&tree) {
+            self.drafts.push(Draft::error(span, format!("this is no policy: {why}")));
+            return (Table::default(), false);
         }
+        (tree, sound)
     }
 
     fn schema(&mut self, tree: &mut Table) {

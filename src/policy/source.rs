@@ -6,6 +6,9 @@ use std::ops::Range;
 /// Most characters of a line that a [`PolicyPlace`] keeps; a minified JSON policy is one long line.
 const LINE_SHOWN: usize = 200;
 
+/// Bytes between two counts of characters.
+const STRIDE: usize = 1024;
+
 /// A range of bytes in one of the texts of a [`SourceMap`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span {
@@ -26,7 +29,7 @@ impl Span {
 }
 
 /// One text.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Source {
     /// Path as given, or `builtin:NAME`.
     pub(crate) label: String,
@@ -34,13 +37,30 @@ pub(crate) struct Source {
     pub(crate) text: String,
     /// Offsets at which lines begin, ascending.
     lines: Vec<usize>,
+    /// Characters that begin before each multiple of [`STRIDE`] bytes, so that a column in a long line costs no walk over it.
+    characters: Vec<usize>,
 }
 
 impl Source {
     fn new(label: String, text: String) -> Self {
         let lines = std::iter::once(0).chain(memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1));
         let lines = lines.collect();
-        Self { label, text, lines }
+        let mut characters = vec![0_usize];
+        for chunk in text.as_bytes().chunks(STRIDE) {
+            let before = characters.last().copied().unwrap_or(0);
+            characters
+                .push(before.saturating_add(chunk.iter().filter(|byte| begins_character(**byte)).count()));
+        }
+        Self { label, text, lines, characters }
+    }
+
+    /// Characters that begin before `offset`.
+    fn characters_before(&self, offset: usize) -> usize {
+        let offset = offset.min(self.text.len());
+        let index = offset / STRIDE;
+        let counted = self.characters.get(index).copied().unwrap_or(0);
+        let rest = self.text.as_bytes().get(index.saturating_mul(STRIDE)..offset).unwrap_or_default();
+        counted.saturating_add(rest.iter().filter(|byte| begins_character(**byte)).count())
     }
 
     /// Zero-based line that holds `offset`, and the range of its text without the line end.
@@ -50,6 +70,18 @@ impl Source {
         let next = self.lines.get(index.saturating_add(1)).copied().unwrap_or(self.text.len());
         let line = self.text.get(start..next).unwrap_or("");
         (index, start..start.saturating_add(line.trim_end_matches(['\n', '\r']).len()))
+    }
+}
+
+/// Whether a byte of UTF-8 is not a continuation (RFC 3629).
+fn begins_character(byte: u8) -> bool {
+    byte & 0xc0 != 0x80
+}
+
+impl std::fmt::Debug for Source {
+    /// Without the text, which would drown what holds it.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Source").field("label", &self.label).finish_non_exhaustive()
     }
 }
 
@@ -85,11 +117,12 @@ impl SourceMap {
         };
         let offset = span.start as usize;
         let (index, range) = source.line_at(offset);
-        let before = source.text.get(range.start..offset).unwrap_or("");
-        let column = before.chars().count().saturating_add(1);
-        let line = source.text.get(range).unwrap_or("");
+        let column = source.characters_before(offset).saturating_sub(source.characters_before(range.start));
+        let column = column.saturating_add(1);
+        let line = source.text.get(range.clone()).unwrap_or("");
         // A long line is shown from the value on, so that what is kept holds the value.
-        let shown = if line.len() > LINE_SHOWN { line.get(before.len()..).unwrap_or(line) } else { line };
+        let shown = if line.len() > LINE_SHOWN { source.text.get(offset..range.end) } else { None };
+        let shown = shown.unwrap_or(line);
         PolicyPlace {
             path: source.label.clone(),
             line: u32::try_from(index).unwrap_or(u32::MAX).saturating_add(1),

@@ -5,7 +5,7 @@ use super::diagnostic::Diagnostics;
 use super::known::Known;
 use super::matching::path_matches;
 use super::source::SourceMap;
-use super::tree::{Entry, Table, merge};
+use super::tree::{Entry, Table, alone, merge};
 use super::{Policy, TargetMatch};
 use crate::facts::Facts;
 use crate::finding::PolicyPlace;
@@ -232,16 +232,13 @@ impl LoadedPolicy {
 
     /// Entries that can turn out to have matched nothing, those of `[[target]]` tables included, in the order of the text.
     pub fn entries(&self) -> Vec<PolicyEntry> {
+        let known = Known::nothing();
         let mut out = Vec::new();
         for table in &self.targets {
             let text = table.matcher.describe();
             out.push(PolicyEntry { kind: EntryKind::Target, text, at: table.at.clone() });
-            let mut tree = self.tree.clone();
-            merge(&mut tree, table.overlay.clone(), &mut Vec::new());
-            collect(
-                &Checker::new(&self.sources, &Known::nothing()).policy(&tree, self.header.clone()),
-                &mut out,
-            );
+            let mut checker = Checker::new(&self.sources, &known);
+            collect(&checker.policy(&alone(&table.overlay), self.header.clone()), &mut out);
         }
         collect(&self.base, &mut out);
         out.sort_by(|a, b| {

@@ -6,6 +6,12 @@ use super::source::Span;
 /// Nesting a policy may have; the deepest meaningful one is 5 (`target` → table → `optimization` → `libraries` → list).
 pub(crate) const DEPTH: usize = 16;
 
+/// Most keys of one table; the largest meaningful one has a line for each rule.
+const KEYS: usize = 1000;
+
+/// Most values of one file. Lists of approved builds can be long, but not endless: each pattern is compiled.
+const VALUES: usize = 20_000;
+
 /// A value with its place.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
@@ -83,6 +89,29 @@ impl Table {
     }
 }
 
+/// What makes a tree too large to work on, and where.
+pub(crate) fn oversized(tree: &Table) -> Option<(Span, String)> {
+    fn walk(table: &Table, left: &mut usize) -> Option<(Span, String)> {
+        if let Some(entry) = table.entries.get(KEYS) {
+            return Some((entry.key_span, format!("more than {KEYS} keys in one table")));
+        }
+        table.entries.iter().find_map(|entry| visit(&entry.node, left))
+    }
+    fn visit(node: &Node, left: &mut usize) -> Option<(Span, String)> {
+        *left = left.saturating_sub(1);
+        if *left == 0 {
+            return Some((node.span, format!("more than {VALUES} values")));
+        }
+        match &node.value {
+            Value::List(items) => items.iter().find_map(|item| visit(item, left)),
+            Value::Table(table) => walk(table, left),
+            _ => None,
+        }
+    }
+    let mut left = VALUES;
+    walk(tree, &mut left)
+}
+
 /// Lays `over` on `base`: tables are merged key by key, everything else is replaced, and a list can be changed with
 /// `{ add = [..], remove = [..] }`.
 pub(crate) fn merge(base: &mut Table, over: Table, drafts: &mut Vec<Draft>) {
@@ -116,6 +145,13 @@ pub(crate) fn merge(base: &mut Table, over: Table, drafts: &mut Vec<Draft>) {
             (None, value) => base.entries.push(Entry { key, key_span, node: Node { value, span } }),
         }
     }
+}
+
+/// A tree by itself, with changes of lists taken as lists.
+pub(crate) fn alone(tree: &Table) -> Table {
+    let mut out = Table::default();
+    merge(&mut out, tree.clone(), &mut Vec::new());
+    out
 }
 
 /// Whether a table is `{ add = [..], remove = [..] }`.

@@ -67,7 +67,8 @@ fn of_units(judged: &[&Unit]) -> String {
     };
     let describe = |level: Level, units: &[&Unit]| -> String {
         if level == Level::Unknown {
-            let why = units.iter().find_map(|u| u.note.clone()).unwrap_or_else(|| "no option recorded".to_owned());
+            let why =
+                units.iter().find_map(|u| u.note.clone()).unwrap_or_else(|| "no option recorded".to_owned());
             return format!("{} of unknown level ({why}): {}", count(units.len(), total), name_units(units));
         }
         format!("{} {} ({})", count(units.len(), total), level.flag(), known(units))
@@ -75,7 +76,8 @@ fn of_units(judged: &[&Unit]) -> String {
     if by_level.len() == 1
         && let Some((level, units)) = by_level.iter().next()
     {
-        let overridden = units.first().filter(|u| !u.overridden.is_empty()).map(|u| format!("; {}", options_of(u)));
+        let overridden =
+            units.first().filter(|u| !u.overridden.is_empty()).map(|u| format!("; {}", options_of(u)));
         return format!("{}{}", describe(*level, units), overridden.unwrap_or_default());
     }
     let most = by_level.iter().max_by_key(|(_, units)| units.len()).map(|(level, _)| *level);

@@ -6,7 +6,7 @@ use crate::compiler::producer::{self, Family, Producer};
 use crate::compiler::unit_kind;
 use crate::evidence::dwarf_producer::{DwarfUnit, DwarfUnitKind};
 use crate::evidence::{Held, Source, Strength};
-use crate::facts::{CompilerSeen, FlagCount, Unit, UnitKind};
+use crate::facts::{CompilerSeen, Cpu, FlagCount, Unit, UnitKind};
 use std::collections::{BTreeMap, HashMap};
 
 /// Units understood, and what their compilers are.
@@ -16,8 +16,8 @@ pub struct Units {
     pub units: Vec<Unit>,
     /// Compilers, most units first.
     pub compilers: Vec<CompilerSeen>,
-    /// Whether some unit was made at link time by GCC.
-    pub gcc_lto: bool,
+    /// Index of each unit in the list it was understood from, ascending.
+    pub origins: Vec<usize>,
 }
 
 /// Understands all units. Equal producers are parsed once.
@@ -25,12 +25,13 @@ pub fn understand(dwarf: &[DwarfUnit], member: Option<&str>) -> Units {
     let mut known: HashMap<&[u8], Producer> = HashMap::new();
     let mut seen: BTreeMap<(String, Option<String>, Option<String>, String), u64> = BTreeMap::new();
     let mut result = Units::default();
-    for unit in dwarf {
+    for (index, unit) in dwarf.iter().enumerate() {
         let skeleton = match &unit.kind {
             DwarfUnitKind::Partial | DwarfUnitKind::Type => continue,
             DwarfUnitKind::Skeleton { dwo_name, .. } => Some(dwo_name),
             DwarfUnitKind::Compile => None,
         };
+        result.origins.push(index);
         let name = lossy(&unit.name);
         let comp_dir = (!unit.comp_dir.is_empty()).then(|| lossy(&unit.comp_dir));
         let Some(words) = &unit.producer else {
@@ -43,16 +44,11 @@ pub fn understand(dwarf: &[DwarfUnit], member: Option<&str>) -> Units {
                 Some(dwo) if name.is_empty() => lossy(dwo),
                 _ => name,
             };
-            result.units.push(Unit {
-                kind,
-                note: Some(note),
-                ..blank(name, comp_dir, member, unit)
-            });
+            result.units.push(Unit { kind, note: Some(note), ..blank(name, comp_dir, member, unit) });
             continue;
         };
         let producer = known.entry(words).or_insert_with(|| producer::parse(words));
         let kind = unit_kind(producer, &name, comp_dir.as_deref());
-        result.gcc_lto |= kind == UnitKind::LtoPartition;
         *seen
             .entry((
                 producer.family.as_str().to_owned(),
@@ -65,7 +61,13 @@ pub fn understand(dwarf: &[DwarfUnit], member: Option<&str>) -> Units {
     }
     result.compilers = seen
         .into_iter()
-        .map(|((family, version, language, raw), units)| CompilerSeen { family, version, language, units, raw })
+        .map(|((family, version, language, raw), units)| CompilerSeen {
+            family,
+            version,
+            language,
+            units,
+            raw,
+        })
         .collect();
     result.compilers.sort_by(|a, b| b.units.cmp(&a.units).then_with(|| a.cmp(b)));
     result
@@ -115,7 +117,8 @@ fn of_producer(producer: &Producer, kind: UnitKind, mut unit: Unit) -> Unit {
         }
         _ => {
             // What an unquoted value may have swallowed is never a hard verdict.
-            unit.level = if producer.level.ambiguous.is_some() { Level::Unknown } else { producer.level.level };
+            unit.level =
+                if producer.level.ambiguous.is_some() { Level::Unknown } else { producer.level.level };
             if unit.level != Level::Unknown {
                 unit.strength = Strength::Recorded;
                 unit.sources = vec![Source::DwarfProducer];
@@ -153,7 +156,8 @@ pub fn lto(units: &[Unit]) -> Held<String> {
         return Held { value: Some("unknown".to_owned()), ..Held::unknown() };
     }
     let clang = |unit: &Unit| unit.compiler.as_deref().is_some_and(|c| c.starts_with("clang"));
-    let last = |unit: &Unit| unit.flags.iter().rev().find(|f| f.starts_with("-flto") || *f == "-fno-lto").cloned();
+    let last =
+        |unit: &Unit| unit.flags.iter().rev().find(|f| f.starts_with("-flto") || *f == "-fno-lto").cloned();
     let kinds: Vec<Option<String>> = judged.iter().filter(|u| clang(u)).map(|u| last(u)).collect();
     let value = if kinds.iter().any(|k| k.as_deref() == Some("-flto=thin")) {
         "thin"
@@ -163,4 +167,54 @@ pub fn lto(units: &[Unit]) -> Held<String> {
         "none"
     };
     Held::new(value.to_owned(), Strength::Recorded, Source::DwarfProducer)
+}
+
+/// Compilers that `.comment` names. It says which compilers touched the link, not what they made.
+pub fn compilers_named<'a>(idents: impl Iterator<Item = &'a [u8]>) -> Vec<CompilerSeen> {
+    let mut list: Vec<CompilerSeen> = idents
+        .map(|ident| {
+            let raw = lossy(ident);
+            let (family, version) = match raw.strip_prefix("GCC: ") {
+                Some(rest) => ("gcc".to_owned(), rest.rsplit(' ').next().map(str::to_owned)),
+                None => {
+                    let producer = producer::parse(ident);
+                    (producer.family.as_str().to_owned(), producer.version)
+                }
+            };
+            CompilerSeen { family, version, language: None, units: 0, raw }
+        })
+        .collect();
+    list.sort();
+    list.dedup();
+    list
+}
+
+/// The processor that recorded options ask for: the highest baseline of any unit.
+pub fn cpu(units: &[Unit], cpu: &mut Cpu) {
+    let judged = units.iter().filter(|u| u.kind == UnitKind::Source && u.flags_recorded);
+    let mut flags: Vec<String> = Vec::new();
+    let mut highest: Option<String> = None;
+    let mut last: Option<&[String]> = None;
+    for unit in judged {
+        // Units of one program mostly have the same options.
+        if last == Some(&unit.flags) {
+            continue;
+        }
+        last = Some(&unit.flags);
+        let need = crate::compiler::cpu_need(&unit.flags);
+        for flag in need.flags {
+            if !flags.contains(&flag) {
+                flags.push(flag);
+            }
+        }
+        if let Some(baseline) = need.baseline
+            && highest.as_deref().is_none_or(|known| known < baseline)
+        {
+            highest = Some(baseline.to_owned());
+        }
+    }
+    cpu.flags = flags;
+    if let Some(highest) = highest {
+        cpu.baseline = Held::new(highest, Strength::Recorded, Source::DwarfProducer);
+    }
 }

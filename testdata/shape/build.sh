@@ -19,6 +19,8 @@ one clang-O0 clang-16 -O0
 one clang-O2 clang-16 -O2
 one gcc-O0-noeh gcc -O0 -fno-asynchronous-unwind-tables -fno-unwind-tables
 one gcc-O2-noeh gcc -O2 -fno-asynchronous-unwind-tables -fno-unwind-tables
+one gcc-O0-thunk gcc -O0 -mfunction-return=thunk -mindirect-branch=thunk
+one gcc-O2-thunk gcc -O2 -mfunction-return=thunk -mindirect-branch=thunk
 one aarch64-O0 aarch64-linux-gnu-gcc -O0
 one aarch64-O2 aarch64-linux-gnu-gcc -O2
 one i386-O0 i686-linux-gnu-gcc -O0

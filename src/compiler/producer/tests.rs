@@ -418,10 +418,25 @@ fn bytes_that_are_not_text_are_kept_safely() {
     assert_eq!((unknown.family, unknown.level.level), (Family::Unknown, Level::Unknown));
 }
 
+#[test]
+fn identification_strings() {
+    for (ident, family, version) in [
+        ("GCC: (Debian 12.2.0-14+deb12u1) 12.2.0", Family::Gcc, Some("12.2.0")),
+        ("GCC: (GNU) 4.8.5 20150623 (Red Hat 4.8.5-44)", Family::Gcc, Some("4.8.5")),
+        ("GCC: (never closed 4.8.5", Family::Gcc, None),
+        ("Debian clang version 14.0.6", Family::Clang, Some("14.0.6")),
+        ("rustc version 1.95.0 (59807616e 2026-04-14)", Family::Rustc, Some("1.95.0")),
+        ("Linker: Debian LLD 19.1.7", Family::Unknown, None),
+        ("", Family::Unknown, None),
+    ] {
+        assert_eq!(parse_ident(ident.as_bytes()), (family, version.map(str::to_owned)), "{ident}");
+    }
+}
+
 proptest! {
     #[test]
     fn never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-        let _ = parse(&bytes);
+        let _ = (parse(&bytes), parse_ident(&bytes), parse_command_line(&bytes));
     }
 
     #[test]

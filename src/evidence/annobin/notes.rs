@@ -46,7 +46,7 @@ pub(super) fn parse(image: &Image, section: &Section, bytes: &[u8], found: &mut 
         }
         let range = range.filter(|_| !image.is_relocatable());
         let note = Note { range, of_function, unit: None, property, section: section.index, offset };
-        if !found.push(note, image.limits.functions) {
+        if !found.push(note) {
             return;
         }
     }

@@ -15,7 +15,7 @@ pub(super) fn parse(image: &Image, section: &Section, bytes: &[u8], found: &mut 
         let text = String::from_utf8_lossy(string);
         let Some((property, unit, of_function)) = one(&text) else { continue };
         let note = Note { range: None, of_function, unit, property, section: section.index, offset: at };
-        if !found.push(note, image.limits.functions) {
+        if !found.push(note) {
             return;
         }
     }

@@ -43,6 +43,7 @@ pub(super) fn read(
         first_slot: None,
         trailing: 0,
         begun: false,
+        epilogue: None,
     };
     scratch.clear();
     for (index, word) in code.chunks_exact(4).enumerate() {
@@ -62,6 +63,8 @@ struct Reader {
     first_slot: Option<i64>,
     trailing: u32,
     begun: bool,
+    /// Number of the last instruction that restored frame pointer and link register.
+    epilogue: Option<u32>,
 }
 
 fn bits(word: u32, low: u32, count: u32) -> u32 {
@@ -122,6 +125,9 @@ impl Reader {
         }
         // The pair of frame pointer and link register is not a variable.
         if first == FP && second == Some(30) {
+            if load {
+                self.epilogue = Some(self.features.instructions);
+            }
             return;
         }
         self.features.slots += 1;
@@ -165,7 +171,12 @@ impl Reader {
             }
             // bl; br, blr, ret and their authenticated forms. A call before anything else is a profiling hook.
             _ if word & 0xfc00_0000 == 0x9400_0000 => self.in_entry &= self.entry_work == 0,
-            _ if word & 0xfe00_0000 == 0xd600_0000 => self.in_entry = false,
+            _ if word & 0xfe00_0000 == 0xd600_0000 => {
+                // br right after the frame was taken down: a jump table is used while it stands.
+                let taken_down = self.epilogue.is_some_and(|then| self.features.instructions <= then + 4);
+                self.features.jumps_through_pointer |= taken_down && word & 0xffff_fc1f == 0xd61f_0000;
+                self.in_entry = false;
+            }
             _ => return false,
         }
         scratch.events.push((at, Event::Boundary));

@@ -99,15 +99,16 @@ fn sweep_x86(bits: u32, bytes: &[u8], base: u64, starts: &mut Vec<u64>) {
         decoder.decode_out(&mut i);
         let pushed = pushed_at.take();
         match i.mnemonic() {
-            Mnemonic::Call if matches!(i.op0_kind(), OpKind::NearBranch64 | OpKind::NearBranch32) => {
-                // A call of the next instruction fetches the instruction pointer.
-                if i.near_branch_target() != i.next_ip() {
-                    starts.push(i.near_branch_target());
-                }
+            // A call of the next instruction fetches the instruction pointer.
+            Mnemonic::Call
+                if matches!(i.op0_kind(), OpKind::NearBranch64 | OpKind::NearBranch32)
+                    && i.near_branch_target() != i.next_ip() =>
+            {
+                starts.push(i.near_branch_target());
             }
             Mnemonic::Endbr64 | Mnemonic::Endbr32 => starts.push(i.ip()),
             Mnemonic::Push if matches!(i.op0_register(), Register::RBP | Register::EBP) => {
-                pushed_at = Some(i.ip())
+                pushed_at = Some(i.ip());
             }
             Mnemonic::Mov
                 if matches!(i.op0_register(), Register::RBP | Register::EBP)
@@ -150,7 +151,7 @@ fn sweep_a64(bytes: &[u8], base: u64, starts: &mut Vec<u64>) {
         // bti c, paciasp; stp x29, x30, [sp, #-n]! or sub sp, sp, #n where the code before has ended
         let pad = matches!(word, 0xd503_245f | 0xd503_233f);
         let prologue = word & 0xffc0_7fff == 0xa980_7bfd || word & 0xff80_03ff == 0xd100_03ff;
-        if pad && ended || prologue && ended {
+        if ended && (pad || prologue) {
             starts.push(here);
         }
         // ret, b; padding changes nothing

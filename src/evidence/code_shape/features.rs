@@ -37,8 +37,8 @@ pub struct Features {
     pub packed: u32,
     /// The first two distinct targets of jumps out of the function; 0 for none.
     pub jumps_out: [u64; 2],
-    /// Ends in a jump through memory that is no jump table.
-    pub jumps_through_memory: bool,
+    /// Ends in a jump through a pointer that is no jump table.
+    pub jumps_through_pointer: bool,
     /// Registers cleared by moving the constant 0.
     pub zero_moves: u32,
     /// Registers cleared by combining them with themselves.

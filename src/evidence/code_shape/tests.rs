@@ -80,7 +80,11 @@ fn a_selection_is_judged_alone() {
     let part = judge(&image, &table.functions, &Selection::Ranges(vec![unoptimized.clone()]));
     assert_eq!(part.counts.functions, 14);
     assert_eq!(part.counts.o0, 14);
-    assert_eq!(part.verdict, Verdict::Unknown(Unknown::TooSmall(14)));
+    assert_eq!(part.verdict, Verdict::O0);
+    let optimized = all.runs[0].start + 1..all.runs[0].end;
+    let other = judge(&image, &table.functions, &Selection::Ranges(vec![optimized]));
+    assert_eq!(other.verdict, Verdict::Unknown(Unknown::TooSmall { judged: 14, o0: 0 }));
+    assert!(claims(&other).is_empty());
     assert!(part.functions.iter().all(|j| unoptimized.contains(&j.start)));
     assert!(part.bytes_read < all.bytes_read);
 }
@@ -109,6 +113,28 @@ fn a_limit_thins_out_evenly_and_is_reported() {
     assert_eq!(shape.problems[0].code, "code-limit");
     let all: u64 = table.functions.iter().map(Function::size).sum();
     assert!(shape.bytes_left_out > 0 && shape.bytes_left_out < all);
+}
+
+#[test]
+fn returns_through_a_thunk_are_no_tail_calls() {
+    let shape = judge_all(shape_file!("gcc-O0-thunk"));
+    assert_eq!((shape.verdict.clone(), shape.totals.tail_calls), (Verdict::O0, 0));
+    let shape = judge_all(shape_file!("gcc-O2-thunk"));
+    assert_eq!(shape.verdict, Verdict::Optimized);
+    assert!(shape.return_thunks && shape.tail_calls(None).is_none());
+}
+
+#[test]
+fn tail_calls_are_counted_among_the_functions_asked_for() {
+    let shape = judge_all(shape_file!("gcc-O2"));
+    let all = shape.tail_calls(None).unwrap();
+    assert_eq!((all.functions, all.scope.as_str()), (29, "all"));
+    assert!(all.tail_calls > 0);
+    let tail: Vec<u64> = shape.functions.iter().filter(|j| j.tail_call).map(|j| j.start).collect();
+    let some = shape.tail_calls(Some(&tail)).unwrap();
+    assert_eq!((some.functions, some.tail_calls), (all.tail_calls, all.tail_calls));
+    assert!(shape.tail_calls(Some(&[1, 2])).is_none());
+    assert_eq!(judge_all(shape_file!("gcc-O0")).tail_calls(None).unwrap().tail_calls, 0);
 }
 
 #[test]

@@ -62,9 +62,6 @@ fn find_runs(shape: &mut CodeShape) {
 fn decide(shape: &CodeShape) -> Verdict {
     let counts = &shape.counts;
     let (judged, decided) = (counts.judged(), counts.decided());
-    if judged < MIN_FUNCTIONS {
-        return Verdict::Unknown(Unknown::TooSmall(judged));
-    }
     let votes = shape.votes.iter().filter(|v| v.holds()).count();
     // Storing arguments and using the frame is also what builders of structures do; loading again what is
     // still in a register is what only unoptimized code does, so that vote must be among them.
@@ -75,6 +72,15 @@ fn decide(shape: &CodeShape) -> Verdict {
     let half = counts.o0 * 2 >= decided && counts.o0 > 0;
     let in_runs = |state| shape.runs.iter().filter(|r| r.state == state).map(|r| r.functions).sum::<u64>();
     let mixed = in_runs(State::O0) > 0 && in_runs(State::Optimized) > 0;
+    if judged < MIN_FUNCTIONS {
+        // A run stands for itself, however small the whole is: five functions of this shape in a row occur in no
+        // optimized program measured. That nothing is unoptimized takes more.
+        return match in_runs(State::O0) {
+            0 => Verdict::Unknown(Unknown::TooSmall { judged, o0: counts.o0 }),
+            _ if mixed || !mostly => Verdict::Mixed,
+            _ => Verdict::O0,
+        };
+    }
     let hardly_reloads = shape.totals.redundant * 1000 < shape.totals.instructions * RELOADS_OPTIMIZED;
     if decided * 5 < judged && !(hardly_reloads && counts.o0 == 0) {
         return Verdict::Unknown(Unknown::Undecided { decided, judged });

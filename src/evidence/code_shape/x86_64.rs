@@ -68,6 +68,8 @@ struct Reader {
     trailing: u32,
     trailing_nops: u32,
     begun: bool,
+    /// Number of the last instruction that took the frame down.
+    epilogue: Option<u32>,
     first_is_inner_call: bool,
     saw_vararg_test: bool,
 }
@@ -85,6 +87,7 @@ impl Reader {
             trailing: 0,
             trailing_nops: 0,
             begun: false,
+            epilogue: None,
             first_is_inner_call: false,
             saw_vararg_test: false,
         }
@@ -119,6 +122,7 @@ impl Reader {
                 return;
             }
             Mnemonic::Lea => {}
+            Mnemonic::Pop | Mnemonic::Leave => self.epilogue = Some(self.features.instructions),
             _ if matches!(
                 i.op0_kind(),
                 OpKind::NearBranch64 | OpKind::NearBranch32 | OpKind::NearBranch16
@@ -145,6 +149,9 @@ impl Reader {
             && is_stack_pointer(i.op0_register())
         {
             scratch.events.push((at, Event::Boundary));
+            if mnemonic == Mnemonic::Add {
+                self.epilogue = Some(self.features.instructions);
+            }
         }
     }
 
@@ -167,8 +174,12 @@ impl Reader {
             }
             // An index register means a jump table; so does `notrack`, which compilers put on those alone.
             OpKind::Memory if i.memory_index() == Register::None && i.segment_prefix() != Register::DS => {
-                f.jumps_through_memory = true;
+                f.jumps_through_pointer = true;
                 f.thunk |= first;
+            }
+            // Right after the frame is taken down: a jump table is used while it stands.
+            OpKind::Register if self.epilogue.is_some_and(|then| f.instructions <= then + 2) => {
+                f.jumps_through_pointer = true;
             }
             _ => {}
         }
@@ -500,3 +511,6 @@ fn is_packed_integer(mnemonic: Mnemonic) -> bool {
             | Mnemonic::Vpsllq
     )
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,7 +9,7 @@ const WHOLE: u64 = 48 << 20;
 
 /// Sections that belong together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Family {
+pub(in crate::evidence) enum Family {
     /// `.debug_*`, or `.zdebug_*`.
     Plain,
     /// `.debug_*.dwo`.
@@ -19,10 +19,10 @@ pub(super) enum Family {
 }
 
 impl Family {
-    pub(super) const ALL: [Self; 3] = [Self::Plain, Self::Split, Self::EarlyLto];
+    pub(in crate::evidence) const ALL: [Self; 3] = [Self::Plain, Self::Split, Self::EarlyLto];
 
     /// Fat LTO objects describe the same sources twice; the plain sections are about the code that is there.
-    pub(super) fn only_without_others(self) -> bool {
+    pub(in crate::evidence) fn only_without_others(self) -> bool {
         self == Self::EarlyLto
     }
 
@@ -35,7 +35,7 @@ impl Family {
     }
 
     /// All sections that hold units. Type units stand in sections of their own, one a COMDAT group.
-    pub(super) fn info(self, image: &Image) -> Vec<&Section> {
+    pub(in crate::evidence) fn info(self, image: &Image) -> Vec<&Section> {
         let mut all: Vec<&Section> = self
             .names("info")
             .iter()
@@ -52,13 +52,11 @@ impl Family {
     }
 
     /// Makes ready what the units of this family refer to; nothing is read yet.
-    pub(super) fn open<'a>(
+    pub(in crate::evidence) fn open<'a>(
         self,
         image: &'a Image,
         supplementary: Option<&'a Image>,
-        notes: &mut Notes,
     ) -> Sections<'a> {
-        let _ = notes;
         let lazy = |part: &'static str| Lazy::new(image, self.find(image, part), part);
         // Addresses of split units stand in the linked file's `.debug_addr`; in one object file it is at hand.
         let address = Lazy::new(image, Self::Plain.find(image, "addr"), "addr");
@@ -76,29 +74,32 @@ impl Family {
             memory: WHOLE,
             abbreviations: super::abbrev::Cache::default(),
             texts: Vec::new(),
+            package: super::package::Package::default(),
         }
     }
 }
 
 /// The sections that units refer to, each opened when it is first needed.
-pub(super) struct Sections<'a> {
-    pub(super) family: Family,
-    pub(super) abbrev: Lazy<'a>,
-    pub(super) str: Lazy<'a>,
-    pub(super) line_str: Lazy<'a>,
-    pub(super) str_offsets: Lazy<'a>,
-    pub(super) ranges: Lazy<'a>,
-    pub(super) rnglists: Lazy<'a>,
-    pub(super) addr: Lazy<'a>,
-    pub(super) supplementary_str: Option<Lazy<'a>>,
-    pub(super) memory: u64,
-    pub(super) abbreviations: super::abbrev::Cache,
+pub(in crate::evidence) struct Sections<'a> {
+    pub(in crate::evidence) family: Family,
+    pub(in crate::evidence) abbrev: Lazy<'a>,
+    pub(in crate::evidence) str: Lazy<'a>,
+    pub(in crate::evidence) line_str: Lazy<'a>,
+    pub(in crate::evidence) str_offsets: Lazy<'a>,
+    pub(in crate::evidence) ranges: Lazy<'a>,
+    pub(in crate::evidence) rnglists: Lazy<'a>,
+    pub(in crate::evidence) addr: Lazy<'a>,
+    pub(in crate::evidence) supplementary_str: Option<Lazy<'a>>,
+    pub(in crate::evidence) memory: u64,
+    pub(in crate::evidence::dwarf_producer) abbreviations: super::abbrev::Cache,
+    /// In a `.dwp`, which parts belong to which unit.
+    pub(in crate::evidence::dwarf_producer) package: super::package::Package,
     /// Strings still to be read.
-    pub(super) texts: Vec<super::text::Pending>,
+    pub(in crate::evidence::dwarf_producer) texts: Vec<super::text::Pending>,
 }
 
 /// A section opened on first use.
-pub(super) struct Lazy<'a> {
+pub(in crate::evidence) struct Lazy<'a> {
     image: &'a Image,
     section: Option<Section>,
     part: &'static str,
@@ -111,12 +112,12 @@ impl<'a> Lazy<'a> {
     }
 
     /// The code of a problem with this section.
-    pub(super) fn code(&self) -> String {
+    pub(in crate::evidence) fn code(&self) -> String {
         format!("damaged-debug-{}", self.part.replace('_', "-"))
     }
 
     /// Opens the section; a failure is reported once.
-    pub(super) fn get(&self, memory: &mut u64, notes: &mut Notes) -> Option<&SectionData> {
+    pub(in crate::evidence) fn get(&self, memory: &mut u64, notes: &mut Notes) -> Option<&SectionData> {
         self.data
             .get_or_init(|| {
                 let Some(section) = &self.section else {
@@ -136,7 +137,7 @@ impl<'a> Lazy<'a> {
     }
 
     /// Whether the file has such a section.
-    pub(super) fn exists(&self) -> bool {
+    pub(in crate::evidence) fn exists(&self) -> bool {
         self.section.is_some()
     }
 }

@@ -9,17 +9,19 @@ use std::ops::Range;
 
 /// What the root entry says about addresses.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Where<'a> {
-    pub(super) encoding: Encoding,
-    pub(super) low: Option<AttributeValue<SectionReader<'a>>>,
-    pub(super) high: Option<AttributeValue<SectionReader<'a>>>,
-    pub(super) ranges: Option<AttributeValue<SectionReader<'a>>>,
-    pub(super) addr_base: Option<u64>,
-    pub(super) rnglists_base: Option<u64>,
+pub(in crate::evidence) struct Where<'a> {
+    pub(in crate::evidence) encoding: Encoding,
+    pub(in crate::evidence) low: Option<AttributeValue<SectionReader<'a>>>,
+    pub(in crate::evidence) high: Option<AttributeValue<SectionReader<'a>>>,
+    pub(in crate::evidence) ranges: Option<AttributeValue<SectionReader<'a>>>,
+    pub(in crate::evidence) addr_base: Option<u64>,
+    pub(in crate::evidence) rnglists_base: Option<u64>,
+    /// Where the unit's part of `.debug_rnglists` begins.
+    pub(in crate::evidence) rnglists_start: u64,
 }
 
 /// Reads the ranges. The error is a message; what could be read before is in `out`.
-pub(super) fn read(
+pub(in crate::evidence) fn read(
     place: &Where<'_>,
     sections: &mut Sections<'_>,
     notes: &mut Notes,
@@ -113,6 +115,7 @@ fn list(
                 || gimli::DebugRngListsBase::default_for_encoding_and_file(place.encoding, file),
                 gimli::DebugRngListsBase,
             );
+            let base = gimli::DebugRngListsBase(base.0.saturating_add(place.rnglists_start));
             lists.get_offset(place.encoding, base, *index).map_err(|error| why(data, error))?.0
         }
         _ => return Err("DW_AT_ranges has no form of range list".to_owned()),

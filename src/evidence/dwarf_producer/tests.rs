@@ -164,6 +164,21 @@ fn split_units_and_their_skeletons_name_each_other() {
 }
 
 #[test]
+fn packages_of_split_units_give_each_unit_its_own_part() {
+    for (file, version) in [("clang19-v4.dwp", 4), ("clang19-v5.dwp", 5)] {
+        let units = sound(file);
+        let names: Vec<_> = units.units.iter().map(|unit| unit.name.as_slice()).collect();
+        assert_eq!(names, [b"l1.c", b"l2.c"], "{file}");
+        assert_eq!(units.versions, [version]);
+        for unit in &units.units {
+            assert_eq!(unit.producer.as_deref(), Some(&b"Debian clang version 19.1.7 (3~deb12u1)"[..]));
+            assert!(unit.dwo_id.is_some() && unit.kind == DwarfUnitKind::Compile);
+        }
+        assert_ne!(units.units[0].dwo_id, units.units[1].dwo_id);
+    }
+}
+
+#[test]
 fn strings_in_the_supplementary_file_are_read_there_or_missed() {
     let alone = sound("gcc12-dwz1");
     assert_eq!(alone.units[0].name, b"/w/dz1.c");
@@ -240,6 +255,8 @@ fn flipped_bytes_neither_panic_nor_hang() {
         "gcc12-split-t.o",
         "gcc12-split-t.dwo",
         "clang19-split-t.dwo",
+        "clang19-v4.dwp",
+        "clang19-v5.dwp",
         "clang19-riscv-relax.o",
         "clang19-crel.o",
         "clang19-zstd.o",

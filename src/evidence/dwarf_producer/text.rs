@@ -41,6 +41,8 @@ pub(super) struct Pending {
 pub(super) struct StringBase {
     pub(super) encoding: gimli::Encoding,
     pub(super) base: Option<u64>,
+    /// Where the unit's part of the section begins.
+    pub(super) start: u64,
 }
 
 /// Notes where a string of unit `unit` stands, or takes it at once if it stands in the unit itself.
@@ -80,7 +82,7 @@ fn indexed(
     sections: &mut Sections<'_>,
     notes: &mut Notes,
     index: u64,
-    StringBase { encoding, base }: StringBase,
+    StringBase { encoding, base, start }: StringBase,
 ) -> Result<u64, String> {
     let base = base.unwrap_or_else(|| {
         let file = if sections.family == super::Family::Split {
@@ -94,7 +96,10 @@ fn indexed(
         return Err("a string index without .debug_str_offsets".to_owned());
     };
     let size = u64::from(encoding.format.word_size());
-    let at = index.checked_mul(size).and_then(|o| o.checked_add(base)).filter(|at| *at < data.len());
+    let at = index
+        .checked_mul(size)
+        .and_then(|o| o.checked_add(base)?.checked_add(start))
+        .filter(|at| *at < data.len());
     let Some(at) = at else { return Err(format!("string index {index} lies outside .debug_str_offsets")) };
     data.reader_at(at)
         .read_offset(encoding.format)

@@ -52,7 +52,8 @@ pub(super) fn walk(
         }
         if budget.units == 0 || !budget.take(size_of::<DwarfUnit>() + 2 * name.len()) {
             notes.damage("too-many-units", || {
-                format!("the limit is {} units; {left} bytes of {name} are not read", out.units.len())
+                let what = if budget.units == 0 { "the limit of units" } else { "the memory for units" };
+                format!("{what} is used up; {left} bytes of {name} are not read")
             });
             break;
         }
@@ -164,11 +165,13 @@ fn unit(
     if code == 0 {
         return Err("its root entry is null".to_owned());
     }
+    let contribution = sections.package.of(at);
     let abbreviation = {
         let Some(table) = sections.abbrev.get(&mut sections.memory, notes) else {
             return Err("its abbreviations cannot be read".to_owned());
         };
-        match sections.abbreviations.find(table, header.debug_abbrev_offset().0, code) {
+        let offset = header.debug_abbrev_offset().0.saturating_add(contribution.abbrev);
+        match sections.abbreviations.find(table, offset, code) {
             Ok(found) => found,
             Err(why) => {
                 let name = &info.name;
@@ -224,8 +227,9 @@ fn fill(
     budget: &mut Budget,
 ) -> Result<(), String> {
     let encoding = header.encoding();
-    let base = StringBase { encoding, base: root.str_offsets_base };
     let Some(unit) = out.units.get_mut(index) else { return Ok(()) };
+    let contribution = sections.package.of(unit.at.offset);
+    let base = StringBase { encoding, base: root.str_offsets_base, start: contribution.str_offsets };
     let mut result = Ok(());
     for (field, value) in [
         (Field::Name, &root.name),
@@ -262,6 +266,7 @@ fn fill(
         ranges: root.ranges,
         addr_base: root.addr_base,
         rnglists_base: root.rnglists_base,
+        rnglists_start: contribution.rnglists,
     };
     ranges::read(&place, sections, notes, budget, &mut unit.ranges)?;
     result

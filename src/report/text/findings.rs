@@ -45,9 +45,24 @@ pub(super) fn finding(out: &mut String, finding: &Finding, options: Options) {
         labelled(out, 2, "waiver", &terminal(&format!("{}{owner}{expires}", waiver.reason)), options);
     }
     if let Some(at) = &finding.policy {
-        let text = at.text.trim();
+        let text = without_comment(&at.text);
         labelled(out, 2, "policy", &terminal(&format!("{}:{}  {text}", at.path, at.line)), options);
     }
+}
+
+/// A line of a policy without its comment, white space collapsed.
+fn without_comment(line: &str) -> String {
+    let mut quote = None;
+    let end = line.char_indices().find(|(_, c)| {
+        match (quote, c) {
+            (None, '"' | '\'') => quote = Some(*c),
+            (Some(open), c) if open == *c => quote = None,
+            _ => {}
+        }
+        quote.is_none() && *c == '#'
+    });
+    let line = end.map_or(line, |(at, _)| &line[..at]);
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn places(finding: &Finding, options: Options) -> String {
@@ -77,4 +92,15 @@ fn places(finding: &Finding, options: Options) -> String {
         parts.push(format!("and {} more ranges", finding.ranges.len() - UNITS_SHOWN));
     }
     parts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comment_is_left_out_but_not_a_hash_in_a_string() {
+        assert_eq!(without_comment("minimum   = \"O1\"  # why"), "minimum = \"O1\"");
+        assert_eq!(without_comment("unit = \"src/#1.c\""), "unit = \"src/#1.c\"");
+    }
 }
