@@ -29,7 +29,9 @@ fn oracle(path: &Path) -> Vec<(String, String)> {
         } else if line.contains("DW_TAG_") {
             found.extend(current.take());
         }
-        let value = || line.split_once("(\"").and_then(|(_, rest)| rest.rsplit_once("\")")).map(|(v, _)| v.to_owned());
+        let value = || {
+            line.split_once("(\"").and_then(|(_, rest)| rest.rsplit_once("\")")).map(|(v, _)| v.to_owned())
+        };
         if let Some(current) = &mut current {
             let attribute = line.split_whitespace().next();
             if attribute == Some("DW_AT_producer") {
@@ -51,10 +53,11 @@ fn sorted(mut list: Vec<String>) -> Vec<String> {
 #[test]
 #[ignore = "needs the corpus"]
 fn unit_names_equal_what_llvm_dwarfdump_prints() {
-    let mut files: Vec<_> = ["default", "O2", "O0", "O2O0", "mixed", "nodebug", "envcflags", "clangO0", "clangO2"]
-        .iter()
-        .map(|name| corpus(name))
-        .collect();
+    let mut files: Vec<_> =
+        ["default", "O2", "O0", "O2O0", "mixed", "nodebug", "envcflags", "clangO0", "clangO2"]
+            .iter()
+            .map(|name| corpus(name))
+            .collect();
     let mut debug = Vec::new();
     let mut pending = vec![corpus("libc6-dbg")];
     while let Some(directory) = pending.pop() {
@@ -88,7 +91,8 @@ fn levels_equal_the_last_o_of_each_recorded_command_line() {
             .map(|u| (u["name"].as_str().unwrap_or_default(), u["level"].as_str().unwrap_or_default()))
             .collect();
         for (unit, producer) in oracle(&path) {
-            let expected = match producer.split_whitespace().filter(|word| word.starts_with("-O")).next_back() {
+            let expected = match producer.split_whitespace().filter(|word| word.starts_with("-O")).next_back()
+            {
                 None => "O0".to_owned(),
                 Some("-O") => "O1".to_owned(),
                 Some(option) => option[1..].to_owned(),

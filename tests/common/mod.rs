@@ -39,7 +39,8 @@ pub fn run<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Run {
 
 /// Runs the program and reads its JSON.
 pub fn json<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> (i32, serde_json::Value) {
-    let run: Run = flagaudit().args(arguments).args(["--format", "json"]).output().expect("the program runs").into();
+    let run: Run =
+        flagaudit().args(arguments).args(["--format", "json"]).output().expect("the program runs").into();
     let value = serde_json::from_str(&run.stdout)
         .unwrap_or_else(|error| panic!("one JSON document: {error}\n{}\n{}", run.stdout, run.stderr));
     (run.status, value)
