@@ -1,11 +1,8 @@
 //! One target from bytes to facts: the witnesses are asked in order, and reconciliation decides.
 
 use crate::evidence::{Claim, Held, Scope, Source, Strength};
-use crate::evidence::{Claim, Held, Source, Strength};
 use crate::evidence::{annobin, build_string, comment, gcc_command_line, go_buildinfo};
-use crate::evidence::{annobin, dwarf_producer, gcc_command_line, go_buildinfo};
 use crate::evidence::{hardening, imports, instrumentation};
-use crate::facts::{DebugInfo, DebugSource, Facts, Functions, Optimization, Problem, Status, Unit, UnitKind};
 use crate::facts::{DebugInfo, Facts, Functions, Optimization, Problem, Product, Status, Unit, UnitKind};
 use crate::image::functions::{self, FunctionTable};
 use crate::image::linkage::{self, Linkage};
