@@ -9,7 +9,7 @@
 
 use crate::facts::Problem;
 use crate::image::Image;
-use crate::image::functions::{Function, runtime_sections};
+use crate::image::functions::{Function, range_at, runtime_sections};
 use object::elf;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -160,13 +160,7 @@ fn select(functions: &[Function], selection: &Selection) -> Vec<usize> {
         Selection::All | Selection::Sample(_) => whole.map(|(index, _)| index).collect(),
         Selection::Ranges(ranges) => {
             let ranges = crate::image::merge(ranges.clone());
-            whole
-                .filter(|(_, f)| {
-                    let after = ranges.partition_point(|r| r.start <= f.start);
-                    after.checked_sub(1).and_then(|i| ranges.get(i)).is_some_and(|r| f.start < r.end)
-                })
-                .map(|(index, _)| index)
-                .collect()
+            whole.filter(|(_, f)| range_at(&ranges, f.start).is_some()).map(|(index, _)| index).collect()
         }
     }
 }
@@ -263,7 +257,7 @@ fn states(
         target != 0
             && Some(target) != common
             && thunks.binary_search(&target).is_err()
-            && (known || plt.iter().any(|r| r.contains(&target)))
+            && (known || range_at(&plt, target).is_some())
     };
     let mut measured = measured.iter().peekable();
     for &index in selected {
