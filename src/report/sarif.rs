@@ -26,10 +26,13 @@ use model::{
 const MOST_RESULTS: usize = 5_000;
 /// Most places of one result; GitHub shows 100.
 const MOST_LOCATIONS: usize = 100;
+/// Bytes of the document, if fewer results make it so. GitHub takes 10 MB after compression, and the validator reads no
+/// file above 10,000 KB unless told to.
+const MOST_BYTES: usize = 9_500_000;
 /// Most notifications; a broken directory makes one per file.
 const MOST_NOTIFICATIONS: usize = 1_000;
 /// Most artifacts listed.
-const MOST_ARTIFACTS: usize = 5_000;
+const MOST_ARTIFACTS: usize = 1_000;
 /// Characters of a message.
 const MESSAGE_CHARS: usize = 4_000;
 
@@ -48,6 +51,22 @@ pub fn check(
     report: &CheckReport,
     rules: &[RuleDoc],
     base: Option<&Path>,
+) -> Result<String, serde_json::Error> {
+    let mut most = MOST_RESULTS;
+    loop {
+        let text = check_with(report, rules, base, most)?;
+        if text.len() <= MOST_BYTES || most < 100 {
+            return Ok(text);
+        }
+        most /= 2;
+    }
+}
+
+fn check_with(
+    report: &CheckReport,
+    rules: &[RuleDoc],
+    base: Option<&Path>,
+    most: usize,
 ) -> Result<String, serde_json::Error> {
     let facts: Vec<&Facts> = report.targets.iter().map(|target| &target.facts).collect();
     let mut results = Vec::new();
@@ -72,7 +91,7 @@ pub fn check(
             results.push(result(finding, at, None, &mut table, base));
         }
     }
-    let mut results = aggregate(results);
+    let mut results = aggregate(results, most);
     number_fingerprints(&mut results);
     let invocation = invocation(&facts, &notes, base);
     render(&report.tool, table.descriptors, results, artifacts(&facts, base), invocation)
@@ -109,7 +128,7 @@ fn render(
             column_kind: "unicodeCodePoints",
         }],
     };
-    let mut out = json_controls(&serde_json::to_string_pretty(&log)?);
+    let mut out = json_controls(&serde_json::to_string(&log)?);
     out.push('\n');
     Ok(out)
 }
@@ -135,7 +154,7 @@ impl RuleTable {
         let help = if help.is_empty() { sentence.clone() } else { help.to_owned() };
         self.descriptors.push(Descriptor {
             id: id.to_owned(),
-            name: pascal(id),
+            name: Some(pascal(id)).filter(|name| !name.is_empty() && name != id),
             short_description: Message::text(sentence.clone()),
             full_description: Message::text(sentence),
             help: Help { text: help.clone(), markdown: help },
@@ -163,7 +182,7 @@ impl RuleTable {
 fn pascal(id: &str) -> String {
     id.split('-')
         .map(|word| {
-            let mut rest = word.chars();
+            let mut rest = word.chars().filter(char::is_ascii_alphanumeric);
             rest.next().map(|first| first.to_uppercase().chain(rest).collect::<String>()).unwrap_or_default()
         })
         .collect()
@@ -254,15 +273,15 @@ fn number_fingerprints(results: &mut [SarifResult]) {
 }
 
 /// Keeps the number of results under what services take: the worst stay, the rest becomes one result a rule.
-fn aggregate(mut results: Vec<SarifResult>) -> Vec<SarifResult> {
-    if results.len() <= MOST_RESULTS {
+fn aggregate(mut results: Vec<SarifResult>, most: usize) -> Vec<SarifResult> {
+    if results.len() <= most {
         return results;
     }
     results.sort_by_key(|result| std::cmp::Reverse(result.level));
     let mut ids: Vec<&str> = results.iter().map(|result| result.rule_id.as_str()).collect();
     ids.sort_unstable();
     ids.dedup();
-    let rest = results.split_off(MOST_RESULTS.saturating_sub(ids.len()));
+    let rest = results.split_off(most.saturating_sub(ids.len()));
     let mut groups: BTreeMap<String, Vec<SarifResult>> = BTreeMap::new();
     for result in rest {
         groups.entry(result.rule_id.clone()).or_default().push(result);

@@ -404,10 +404,10 @@ pub fn many_units(count: usize) -> CheckReport {
     report(vec![checked(facts, Verdict::Fail, vec![found])])
 }
 
-/// More findings than any service takes: 15,000 targets of two findings each.
+/// More findings than any service takes: 6,000 targets of two findings each.
 fn many_findings() -> CheckReport {
     report(
-        (0..15_000)
+        (0..6_000)
             .map(|i| {
                 let facts = with_units(facts(&format!("lib/part{i}.so")), nginx_units(2, mixed));
                 let error = finding("unoptimized-code", Severity::Error, FindingStatus::Violation);
@@ -546,7 +546,7 @@ pub fn scenarios() -> Vec<(&'static str, CheckReport)> {
         ("stripped", stripped()),
         ("repeated", repeated()),
         ("units-30000", many_units(30_000)),
-        ("findings-30000", many_findings()),
+        ("findings-12000", many_findings()),
         ("nasty", nasty_report()),
     ]
 }

@@ -47,7 +47,8 @@ pub(super) struct Driver {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Descriptor {
     pub(super) id: String,
-    pub(super) name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) name: Option<String>,
     pub(super) short_description: Message,
     pub(super) full_description: Message,
     pub(super) help: Help,
