@@ -7,8 +7,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub mod escape;
+pub mod github;
 pub mod json;
+pub mod junit;
+pub mod markdown;
+pub mod prometheus;
+pub mod sarif;
+mod shared;
 pub mod text;
+
+pub use shared::RuleDoc;
 
 /// The program that wrote the document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
