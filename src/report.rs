@@ -2,7 +2,7 @@
 
 use crate::facts::{Facts, Status};
 use crate::finding::Finding;
-use crate::rules::Verdict;
+pub use crate::rules::Verdict;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -14,9 +14,9 @@ pub mod markdown;
 pub mod prometheus;
 pub mod sarif;
 mod shared;
-pub mod text;
 
 pub use shared::RuleDoc;
+pub mod text;
 
 /// The program that wrote the document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
