@@ -5,9 +5,10 @@
 //! variable `CFLAGS` is set, it replaces all that (`auto/cc/conf`) and is recorded nowhere; before 1.29.4 the
 //! `built by` line was missing in that case.
 
-use super::configure::{last_value, shell_words};
+use super::configure::last_value;
 use super::version::{self, Family, Version};
 use crate::compiler::Level;
+use crate::compiler::options::{self, WithoutLevel, split_shell};
 use crate::facts::{ConfigureArgument, Product};
 
 /// A declared level.
@@ -25,71 +26,14 @@ pub struct Declared {
     pub quote: Option<String>,
 }
 
-/// Options of gcc and clang whose argument is the next word, which must not be read as an option.
-const TAKES_NEXT_WORD: [&str; 24] = [
-    "-o",
-    "-D",
-    "-U",
-    "-I",
-    "-L",
-    "-l",
-    "-u",
-    "-x",
-    "-z",
-    "-T",
-    "-include",
-    "-imacros",
-    "-isystem",
-    "-idirafter",
-    "-iquote",
-    "-MF",
-    "-MT",
-    "-MQ",
-    "-Xlinker",
-    "-Xassembler",
-    "-Xpreprocessor",
-    "-Xclang",
-    "--param",
-    "-aux-info",
-];
-
-/// The `-O` options of a command line in order, each with the level it stands for.
-fn level_options(flags: &[String]) -> Vec<(&str, Level)> {
-    let mut found = Vec::new();
-    let mut words = flags.iter();
-    while let Some(word) = words.next() {
-        if TAKES_NEXT_WORD.contains(&word.as_str()) {
-            words.next();
-        } else if let Some(level) = level_of(word) {
-            found.push((word.as_str(), level));
-        }
-    }
-    found
+/// The level that words of a command line ask for; `Unknown` if none does.
+fn level_word(flags: &[String]) -> options::LevelWord {
+    options::level(&options::group(flags), WithoutLevel::Unknown("no -O"))
 }
 
-fn level_of(word: &str) -> Option<Level> {
-    Some(match word.strip_prefix("-O")? {
-        "" | "1" => Level::O1,
-        "0" => Level::O0,
-        "2" => Level::O2,
-        "g" => Level::Og,
-        "s" => Level::Os,
-        "z" => Level::Oz,
-        "fast" => Level::Ofast,
-        digits if digits.bytes().all(|b| b.is_ascii_digit()) => {
-            if digits.bytes().all(|b| b == b'0') {
-                Level::O0
-            } else {
-                Level::O3
-            }
-        }
-        _ => return None,
-    })
-}
-
-/// The level a command line's options stand for: the last `-O` wins. `None` if there is none.
-pub fn declared_level(flags: &[String]) -> Option<Level> {
-    level_options(flags).last().map(|(_, level)| *level)
+/// The level of words that hold an `-O`.
+fn declared_level(flags: &[String]) -> Option<Level> {
+    Some(level_word(flags).level).filter(|level| *level != Level::Unknown)
 }
 
 /// The level the arguments declare for the program's own code.
@@ -101,13 +45,12 @@ pub fn declared(
     compiler_line: Option<&str>,
 ) -> Declared {
     let option = last_value(arguments, "--with-cc-opt");
-    let flags = option.map(shell_words).unwrap_or_default();
+    let flags = option.map(split_shell).unwrap_or_default();
     let quote = option.map(|value| quoted("--with-cc-opt", value));
     let own = own_options(product, compiler_line);
-    let given: Vec<(String, Level)> =
-        level_options(&flags).into_iter().map(|(word, level)| (word.to_owned(), level)).collect();
-    if let Some(((winner, level), earlier)) = given.split_last() {
-        let mut overridden: Vec<String> = earlier.iter().map(|(word, _)| word.clone()).collect();
+    let word = level_word(&flags);
+    if let Some(winner) = word.winner {
+        let mut overridden = word.overridden;
         if own == Own::Bare {
             overridden.insert(0, "-O".to_owned());
         }
@@ -115,10 +58,10 @@ pub fn declared(
             [] => format!("{winner} is given in --with-cc-opt"),
             list => format!("the last -O wins: {winner} overrides {}", list.join(" ")),
         };
-        return Declared { level: *level, flags, overridden, why, quote };
+        return Declared { level: word.level, flags, overridden, why, quote };
     }
     // The compiler's name may carry options of its own: --with-cc='gcc -O0'.
-    let in_cc = last_value(arguments, "--with-cc").map(shell_words).unwrap_or_default();
+    let in_cc = last_value(arguments, "--with-cc").map(split_shell).unwrap_or_default();
     let in_cc_level = declared_level(&in_cc);
     let (level, why) = match (own, in_cc_level) {
         (Own::Bare, _) => {
@@ -232,7 +175,7 @@ pub fn bundled_libraries(arguments: &[ConfigureArgument]) -> Vec<(&'static str, 
             continue;
         }
         let option = last_value(arguments, with_options).filter(|value| !value.is_empty());
-        let flags = option.map(shell_words).unwrap_or_default();
+        let flags = option.map(split_shell).unwrap_or_default();
         let (level, why) = match (library, declared_level(&flags), option) {
             (_, Some(level), _) => (level, format!("the last -O in {with_options}")),
             ("openssl", None, _) if flags.iter().any(|f| f == "-d" || f == "--debug") => {
