@@ -111,20 +111,26 @@ mod tests {
         let mut wanted = policy();
         let mut facts = nginx(1, Level::O2);
         assert_silent(&facts, &wanted, RULE.id);
-        wanted.instrumentation_forbid = ["sanitizers", "coverage", "profiling"].map(|word| at(word.into(), 25)).to_vec();
+        wanted.instrumentation_forbid =
+            ["sanitizers", "coverage", "profiling"].map(|word| at(word.into(), 25)).to_vec();
         let found = of(&facts, &wanted, RULE.id);
         assert_eq!(found.len(), 3);
-        assert!(found.iter().all(|one| one.status == FindingStatus::Undetermined && one.severity == Severity::Warning));
+        assert!(
+            found
+                .iter()
+                .all(|one| one.status == FindingStatus::Undetermined && one.severity == Severity::Warning)
+        );
 
         let instrumentation = &mut facts.instrumentation;
-        instrumentation.sanitizers = Held::new(vec!["address".into(), "undefined".into()], Strength::Structural, Source::Imports);
+        instrumentation.sanitizers =
+            Held::new(vec!["address".into(), "undefined".into()], Strength::Structural, Source::Imports);
         instrumentation.coverage = Held::new(true, Strength::Structural, Source::Symbols);
         instrumentation.profiling = Held::new(false, Strength::Structural, Source::Imports);
         let found = of(&facts, &wanted, RULE.id);
-        assert_eq!(found.iter().map(|one| one.message.as_str()).collect::<Vec<_>>(), [
-            "built with sanitizers: address, undefined",
-            "built with coverage",
-        ]);
+        assert_eq!(
+            found.iter().map(|one| one.message.as_str()).collect::<Vec<_>>(),
+            ["built with sanitizers: address, undefined", "built with coverage",]
+        );
         facts.instrumentation.sanitizers.value = Some(Vec::new());
         facts.instrumentation.coverage.value = Some(false);
         assert_passed(&facts, &wanted, RULE.id);
