@@ -34,6 +34,7 @@
 use super::Rule;
 use super::check::{Context, Draft, Outcome};
 use crate::evidence::Held;
+use crate::facts::Kind;
 use crate::finding::Severity;
 use crate::policy::At;
 
@@ -52,6 +53,14 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
         return Outcome::NotAsked;
     }
     let found = &context.facts.instrumentation;
+    let absent = context.facts.elf.as_ref().is_none_or(|elf| elf.kind == Kind::SeparateDebug);
+    if absent
+        && found.sanitizers.value.is_none()
+        && found.coverage.value.is_none()
+        && found.profiling.value.is_none()
+    {
+        return Outcome::NotChecked("the code is not in this file".to_owned());
+    }
     let mut drafts = Vec::new();
     for entry in entries {
         match entry.value.as_str() {
@@ -120,6 +129,10 @@ mod tests {
                 .iter()
                 .all(|one| one.status == FindingStatus::Undetermined && one.severity == Severity::Warning)
         );
+
+        facts.elf.as_mut().unwrap().kind = Kind::SeparateDebug;
+        assert_not_checked(&facts, &wanted, RULE.id);
+        facts.elf.as_mut().unwrap().kind = Kind::Pie;
 
         let instrumentation = &mut facts.instrumentation;
         instrumentation.sanitizers =
