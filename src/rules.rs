@@ -12,13 +12,42 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub mod check;
+pub mod conflicting_evidence;
+pub mod debug_build;
+pub mod disallowed_compiler;
+pub mod disallowed_product_version;
+pub mod executable_stack;
+pub mod expired_waiver;
 mod flags_common;
+pub mod forbidden_configure_argument;
+pub mod forbidden_flag;
+pub mod forbidden_module;
 mod hardening_common;
+pub mod incompatible_dynamic_module;
+pub mod insecure_rpath;
+pub mod instrumented_build;
 mod levels;
+pub mod missing_cet;
+pub mod missing_configure_argument;
+pub mod missing_flag;
+pub mod missing_fortify;
+pub mod missing_lto;
+pub mod missing_module;
+pub mod missing_pie;
+pub mod missing_stack_protector;
 mod nginx_common;
+pub mod nonportable_cpu;
 mod origin;
+pub mod partial_relro;
+pub mod stale_process;
 #[cfg(test)]
 pub mod testing;
+pub mod text_relocation;
+pub mod unapproved_build;
+pub mod undetermined_optimization;
+pub mod unlisted_module;
+pub mod unoptimized_code;
+pub mod unused_policy_entry;
 mod version;
 mod waivers;
 
@@ -40,45 +69,37 @@ pub struct Rule {
     pub check: for<'a> fn(&Context<'a>) -> Outcome<'a>,
 }
 
-/// Declares the rule modules and the table of them, so that no rule can be in one and not in the other.
-macro_rules! table {
-    ($($module:ident),+ $(,)?) => {
-        $(pub mod $module;)+
-        /// All rules, in the order in which they are reported.
-        pub const TABLE: &[Rule] = &[$($module::RULE),+];
-    };
-}
-
-table![
-    unoptimized_code,
-    undetermined_optimization,
-    conflicting_evidence,
-    forbidden_flag,
-    missing_flag,
-    disallowed_compiler,
-    nonportable_cpu,
-    instrumented_build,
-    debug_build,
-    missing_lto,
-    missing_module,
-    forbidden_module,
-    unlisted_module,
-    missing_configure_argument,
-    forbidden_configure_argument,
-    incompatible_dynamic_module,
-    disallowed_product_version,
-    unapproved_build,
-    missing_pie,
-    partial_relro,
-    executable_stack,
-    missing_stack_protector,
-    missing_fortify,
-    missing_cet,
-    insecure_rpath,
-    text_relocation,
-    stale_process,
-    unused_policy_entry,
-    expired_waiver,
+/// All rules, in the order in which they are reported.
+pub const TABLE: &[Rule] = &[
+    unoptimized_code::RULE,
+    undetermined_optimization::RULE,
+    conflicting_evidence::RULE,
+    forbidden_flag::RULE,
+    missing_flag::RULE,
+    disallowed_compiler::RULE,
+    nonportable_cpu::RULE,
+    instrumented_build::RULE,
+    debug_build::RULE,
+    missing_lto::RULE,
+    missing_module::RULE,
+    forbidden_module::RULE,
+    unlisted_module::RULE,
+    missing_configure_argument::RULE,
+    forbidden_configure_argument::RULE,
+    incompatible_dynamic_module::RULE,
+    disallowed_product_version::RULE,
+    unapproved_build::RULE,
+    missing_pie::RULE,
+    partial_relro::RULE,
+    executable_stack::RULE,
+    missing_stack_protector::RULE,
+    missing_fortify::RULE,
+    missing_cet::RULE,
+    insecure_rpath::RULE,
+    text_relocation::RULE,
+    stale_process::RULE,
+    unused_policy_entry::RULE,
+    expired_waiver::RULE,
 ];
 
 /// What judging one target came to.

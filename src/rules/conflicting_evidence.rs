@@ -12,8 +12,8 @@
 //! # Why it matters
 //!
 //! Evidence that disagrees means that something is not what it says: an object from a cache that was compiled with other
-//! options, a version text that was edited, a build whose flags did not arrive. If a declared level hides a lower one
-//! that the compiler recorded or the code shows, that is an error.
+//! options, a version text that was edited, a build whose flags did not arrive. If a level that meets the policy hides a
+//! lower one on ground that is at least as firm (recorded, or shown by the code against a declaration), that is an error.
 //!
 //! # How to fix
 //!
@@ -55,8 +55,11 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     let conflicts = &context.facts.conflicts;
     let about_level = |conflict: &Conflict| conflict.fact.starts_with("optimization");
     let told = conflicts.iter().any(about_level) && unoptimized_code::fires(context);
-    let drafts =
-        conflicts.iter().filter(|conflict| !(told && about_level(conflict))).map(|it| draft(context, it)).collect();
+    let drafts = conflicts
+        .iter()
+        .filter(|conflict| !(told && about_level(conflict)))
+        .map(|it| draft(context, it))
+        .collect();
     Outcome::Checked(drafts)
 }
 
@@ -82,10 +85,10 @@ fn draft<'a>(context: &Context<'a>, conflict: &Conflict) -> Draft<'a> {
         .iter()
         .filter_map(|claim| claim.quote.as_ref().map(|quote| format!("{}: {quote}", claim.strength.as_str())))
         .collect();
-    let draft = Draft::violation(conflict.fact.clone(), message)
-        .evidence(strength, &sources)
-        .known(known)
-        .remedy("rebuild from clean without a compiler cache; the compiler's own record outranks a declaration");
+    let draft =
+        Draft::violation(conflict.fact.clone(), message).evidence(strength, &sources).known(known).remedy(
+            "rebuild from clean without a compiler cache; the compiler's own record outranks a declaration",
+        );
     if hides_lower(context, conflict) { draft.severity(Severity::Error) } else { draft }
 }
 
@@ -93,13 +96,28 @@ fn value(claim: &Claim) -> String {
     claim.value.as_str().map_or_else(|| claim.value.to_string(), str::to_owned)
 }
 
-/// Whether a declared level that meets the minimum stands against a firmer one that does not.
+/// Whether a level that meets the minimum stands against one that does not and is at least as firm: a declaration against
+/// what the code shows, or two records against each other.
 fn hides_lower(context: &Context<'_>, conflict: &Conflict) -> bool {
     let Some(minimum) = &context.policy.optimization.minimum else { return false };
-    let meets = |claim: &Claim| levels::claim_level(claim).map(|level| level.satisfies(minimum.value));
-    let declared = |claim: &&Claim| claim.strength == Strength::Declared;
-    conflict.claims.iter().filter(declared).any(|claim| meets(claim) == Some(Satisfies::Yes))
-        && conflict.claims.iter().any(|claim| !declared(&claim) && meets(claim) == Some(Satisfies::No))
+    let firmest = |wanted: Satisfies| {
+        let meets = |claim: &&Claim| {
+            levels::claim_level(claim).is_some_and(|level| level.satisfies(minimum.value) == wanted)
+        };
+        conflict.claims.iter().filter(meets).map(|claim| rank(claim.strength)).max()
+    };
+    firmest(Satisfies::Yes).is_some_and(|good| firmest(Satisfies::No).is_some_and(|bad| bad >= good))
+}
+
+/// How much a strength weighs here: code that was read outweighs a declaration.
+fn rank(strength: Strength) -> u8 {
+    match strength {
+        Strength::None => 0,
+        Strength::Declared => 1,
+        Strength::Inferred => 2,
+        Strength::Structural => 3,
+        Strength::Recorded => 4,
+    }
 }
 
 #[cfg(test)]
@@ -138,6 +156,18 @@ mod tests {
         let mut facts = conflict(Level::O2);
         facts.conflicts[0].fact = "product.version".into();
         facts.conflicts[0].claims[1].value = "1.24.0".into();
+        assert_eq!(only(&facts, &policy(), ID).severity, Severity::Warning);
+    }
+
+    #[test]
+    fn two_records_are_an_error_and_a_shape_against_a_record_a_warning() {
+        let mut facts = conflict(Level::O2);
+        facts.conflicts[0].claims = vec![
+            claim("O2", Strength::Recorded, Source::DwarfProducer, "-O2"),
+            claim("O0", Strength::Recorded, Source::GccCommandLine, "-O0"),
+        ];
+        assert_eq!(only(&facts, &policy(), ID).severity, Severity::Error);
+        facts.conflicts[0].claims[1].strength = Strength::Inferred;
         assert_eq!(only(&facts, &policy(), ID).severity, Severity::Warning);
     }
 

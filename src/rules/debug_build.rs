@@ -60,7 +60,10 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     let mut drafts = Vec::new();
     if debug.value == Some(true) {
         let (message, fix) = if nginx.is_some() {
-            ("built with --with-debug (usual for distributions)", "configure without --with-debug; make clean; rebuild")
+            (
+                "built with --with-debug (usual for distributions)",
+                "configure without --with-debug; make clean; rebuild",
+            )
         } else {
             ("this is a debug build of the program", "build the program's release variant")
         };
@@ -99,7 +102,10 @@ mod tests {
         facts.nginx.as_mut().unwrap().debug.value = Some(true);
         facts.instrumentation.debug_build = Held::new(true, Strength::Structural, Source::BuildString);
         let found = only(&facts, &policy(), RULE.id);
-        assert_eq!((found.severity, found.message.as_str()), (Severity::Note, "built with --with-debug (usual for distributions)"));
+        assert_eq!(
+            (found.severity, found.message.as_str()),
+            (Severity::Note, "built with --with-debug (usual for distributions)")
+        );
         let mut strict = policy();
         strict.rules.insert(RULE.id.into(), at(Setting::Report(Severity::Error), 90));
         assert_eq!(only(&facts, &strict, RULE.id).severity, Severity::Error);

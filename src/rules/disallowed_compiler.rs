@@ -62,12 +62,13 @@ enum Answer {
 fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     let policy = context.policy;
     let Some(first) = policy.compilers.first() else { return Outcome::NotAsked };
-    if levels::no_code(context.facts) {
-        return Outcome::NotChecked("the file holds no code".to_owned());
+    if let Some(reason) = levels::nothing_to_judge(context.facts) {
+        return Outcome::NotChecked(reason.to_owned());
     }
     let wanted = listed(policy.compilers.iter().map(|entry| entry.value.text.as_str()), 6);
     let units = levels::own_units(context.facts);
-    let drafts = if units.is_empty() { from_file(context, &wanted) } else { from_units(context, &wanted, &units) };
+    let drafts =
+        if units.is_empty() { from_file(context, &wanted) } else { from_units(context, &wanted, &units) };
     Outcome::Checked(drafts.into_iter().map(|draft| draft.policy(&first.at)).collect())
 }
 
@@ -85,7 +86,9 @@ fn answer(policy: &Policy, family: &str, version: Option<&str>) -> Answer {
     }
     match version.and_then(version::numbers) {
         None => Answer::Unknown,
-        Some(numbers) if entries.iter().any(|entry| version::meets(&entry.value, &numbers)) => Answer::Allowed,
+        Some(numbers) if entries.iter().any(|entry| version::meets(&entry.value, &numbers)) => {
+            Answer::Allowed
+        }
         Some(_) => Answer::Disallowed,
     }
 }
@@ -95,7 +98,8 @@ fn from_units<'a>(context: &Context<'a>, wanted: &str, units: &[&'a crate::facts
     let mut unknown = Vec::new();
     for unit in units {
         let name = unit.compiler.as_deref().unwrap_or_default();
-        let (family, version) = name.split_once(' ').map_or((name, None), |(family, version)| (family, Some(version)));
+        let (family, version) =
+            name.split_once(' ').map_or((name, None), |(family, version)| (family, Some(version)));
         if ASSEMBLERS.contains(&family) {
             continue;
         }
@@ -154,8 +158,9 @@ fn from_file<'a>(context: &Context<'a>, wanted: &str) -> Vec<Draft<'a>> {
         .collect();
     if seen.iter().all(|(_, answer)| *answer == Answer::Unknown) {
         return vec![
-            Draft::undetermined("unknown", format!("nothing tells the compiler (policy: {wanted})"))
-                .remedy("give an unstripped build, or its debug information with --debug-file or --debug-dir"),
+            Draft::undetermined("unknown", format!("nothing tells the compiler (policy: {wanted})")).remedy(
+                "give an unstripped build, or its debug information with --debug-file or --debug-dir",
+            ),
         ];
     }
     for (compiler, _) in seen.iter().filter(|(_, answer)| *answer == Answer::Disallowed) {
@@ -217,7 +222,10 @@ mod tests {
         facts.units.as_mut().unwrap()[0].compiler = Some("tcc".into());
         facts.units.as_mut().unwrap()[1].compiler = None;
         let found = of(&facts, &allows(12), ID);
-        assert_eq!(found.iter().map(|one| one.status).collect::<Vec<_>>(), [FindingStatus::Violation, FindingStatus::Undetermined]);
+        assert_eq!(
+            found.iter().map(|one| one.status).collect::<Vec<_>>(),
+            [FindingStatus::Violation, FindingStatus::Undetermined]
+        );
     }
 
     #[test]

@@ -81,7 +81,9 @@ fn judge<'a>(
     let list = listed(wanted.iter().map(|entry| entry.value.text.as_str()), 6);
     let draft = match version.and_then(|text| version::numbers(text).map(|numbers| (text, numbers))) {
         None => Draft::undetermined(key, format!("the version of {name} cannot be read (policy: {list})")),
-        Some((_, numbers)) if wanted.iter().any(|entry| version::meets(&entry.value, &numbers)) => return None,
+        Some((_, numbers)) if wanted.iter().any(|entry| version::meets(&entry.value, &numbers)) => {
+            return None;
+        }
         Some((text, _)) => {
             Draft::violation(key, format!("{name} {text} is not among the allowed versions (policy: {list})"))
                 .evidence(Strength::Structural, &[Source::ModuleTable, Source::BuildString])
@@ -103,7 +105,14 @@ mod tests {
     const ID: &str = "disallowed-product-version";
 
     fn requirement(comparison: Comparison, parts: &[u64]) -> At<VersionRequirement> {
-        at(VersionRequirement { text: "~1.22.0".into(), name: String::new(), comparisons: vec![(comparison, parts.to_vec())] }, 70)
+        at(
+            VersionRequirement {
+                text: "~1.22.0".into(),
+                name: String::new(),
+                comparisons: vec![(comparison, parts.to_vec())],
+            },
+            70,
+        )
     }
 
     #[test]
@@ -114,7 +123,10 @@ mod tests {
         wanted.nginx.version = vec![requirement(Comparison::Compatible, &[1, 22, 0])];
         assert_passed(&facts, &wanted, ID);
         wanted.nginx.version = vec![requirement(Comparison::AtLeast, &[1, 31])];
-        assert_eq!(only(&facts, &wanted, ID).message, "nginx 1.22.1 is not among the allowed versions (policy: ~1.22.0)");
+        assert_eq!(
+            only(&facts, &wanted, ID).message,
+            "nginx 1.22.1 is not among the allowed versions (policy: ~1.22.0)"
+        );
         facts.product.as_mut().unwrap().version = None;
         assert_eq!(only(&facts, &wanted, ID).status, FindingStatus::Undetermined);
     }

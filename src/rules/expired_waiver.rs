@@ -74,13 +74,18 @@ fn draft<'a>(context: &Context<'a>, waiver: &Waiver) -> Option<Draft<'a>> {
     let draft = if left < 0 {
         Draft::violation(key, format!("the waiver for {rule} ({who}) expired on {}", last.value))
     } else if left <= DAYS_BEFORE {
-        let when = if left == 0 { "today".to_owned() } else { format!("in {}", count(left.unsigned_abs(), "day")) };
+        let when =
+            if left == 0 { "today".to_owned() } else { format!("in {}", count(left.unsigned_abs(), "day")) };
         Draft::violation(key, format!("the waiver for {rule} ({who}) expires {when}, on {}", last.value))
             .at_most(Severity::Note)
     } else {
         return None;
     };
-    Some(draft.policy(&last.at).remedy("mend what was waived and remove the waiver, or give it a new last day"))
+    Some(
+        draft
+            .policy(&last.at)
+            .remedy("mend what was waived and remove the waiver, or give it a new last day"),
+    )
 }
 
 /// Days from one day to another; negative if it is past.
@@ -110,16 +115,27 @@ mod tests {
     fn a_waiver_that_ends_far_off_is_silent() {
         let facts = nginx(1, Level::O0);
         assert_passed(&facts, &until(date(2026, 12, 15)), RULE.id);
-        assert_eq!(only(&facts, &until(date(2026, 12, 15)), "unoptimized-code").status, FindingStatus::Waived);
+        assert_eq!(
+            only(&facts, &until(date(2026, 12, 15)), "unoptimized-code").status,
+            FindingStatus::Waived
+        );
         assert_silent(&facts, &policy(), RULE.id);
     }
 
     #[test]
     fn the_last_fourteen_days_are_a_note_and_the_waiver_holds() {
         let facts = nginx(1, Level::O0);
-        for (last, when) in [(date(2026, 12, 14), "in 14 days"), (date(2026, 12, 1), "in 1 day"), (date(2026, 11, 30), "today")] {
+        for (last, when) in [
+            (date(2026, 12, 14), "in 14 days"),
+            (date(2026, 12, 1), "in 1 day"),
+            (date(2026, 11, 30), "today"),
+        ] {
             let found = only(&facts, &until(last), RULE.id);
-            assert!(found.message.contains(&format!("(edge team: reason) expires {when}, on {last}")), "{}", found.message);
+            assert!(
+                found.message.contains(&format!("(edge team: reason) expires {when}, on {last}")),
+                "{}",
+                found.message
+            );
             assert_eq!(found.severity, Severity::Note);
             assert_eq!(only(&facts, &until(last), "unoptimized-code").status, FindingStatus::Waived);
         }

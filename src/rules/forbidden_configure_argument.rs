@@ -56,7 +56,10 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     };
     let mut drafts = Vec::new();
     for entry in entries {
-        let Some(argument) = arguments.iter().find(|argument| argument_matches(&entry.value, argument)) else { continue };
+        let Some(argument) = arguments.iter().find(|argument| argument_matches(&entry.value, argument))
+        else {
+            continue;
+        };
         let text = &entry.value.text;
         drafts.push(
             Draft::violation(format!("argument:{text}"), format!("configured with {}", spelt(argument)))
@@ -83,7 +86,8 @@ mod tests {
         let mut facts = nginx(1, Level::O2);
         assert_passed(&facts, &wanted, ID);
         assert_silent(&facts, &policy(), ID);
-        facts.nginx.as_mut().unwrap().configure_arguments = Some(vec![argument("--with-cc-opt", Some("-O2 -O0"))]);
+        facts.nginx.as_mut().unwrap().configure_arguments =
+            Some(vec![argument("--with-cc-opt", Some("-O2 -O0"))]);
         assert_eq!(only(&facts, &wanted, ID).message, "configured with --with-cc-opt='-O2 -O0'");
         facts.nginx.as_mut().unwrap().configure_arguments = None;
         assert_eq!(only(&facts, &wanted, ID).status, FindingStatus::Undetermined);

@@ -87,10 +87,16 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
         match (flags_common::trace(context.facts, &entry.value), flags_common::never_recorded(&entry.value)) {
             (Some(false), _) => {}
             (Some(true), _) => drafts.push(
-                Draft::violation(format!("flag:{}", entry.value.text), format!("{} left its trace in the file", entry.value.text))
-                    .evidence(Strength::Structural, &[])
-                    .policy(&entry.at)
-                    .remedy(format!("take {} out of the compiler's options and rebuild from clean", entry.value.text)),
+                Draft::violation(
+                    format!("flag:{}", entry.value.text),
+                    format!("{} left its trace in the file", entry.value.text),
+                )
+                .evidence(Strength::Structural, &[])
+                .policy(&entry.at)
+                .remedy(format!(
+                    "take {} out of the compiler's options and rebuild from clean",
+                    entry.value.text
+                )),
             ),
             (None, Some(why)) => drafts.push(
                 Draft::undetermined(
@@ -130,11 +136,15 @@ pub(super) fn undetermined<'a>(
 ) -> Draft<'a> {
     let facts = context.facts;
     let draft = Draft::about_units(Kindness::Undetermined, "unrecorded", silent, move |hits| {
-        format!("{} cannot be checked: {}", flags_common::names(&open), flags_common::unrecorded(hits, total, facts))
+        format!(
+            "{} cannot be checked: {}",
+            flags_common::names(&open),
+            flags_common::unrecorded(hits, total, facts)
+        )
     });
-    draft
-        .evidence(Strength::None, &[])
-        .remedy("give an unstripped build or its debug information; build with -g (clang: -grecord-command-line)")
+    draft.evidence(Strength::None, &[]).remedy(
+        "give an unstripped build or its debug information; build with -g (clang: -grecord-command-line)",
+    )
 }
 
 #[cfg(test)]
@@ -166,7 +176,11 @@ mod tests {
 
     #[test]
     fn its_absence_from_recorded_options_passes() {
-        assert_passed(&nginx(4, Level::O2), &forbids(&["-fsanitize=*", "-march=native", "-pg", "--coverage"]), ID);
+        assert_passed(
+            &nginx(4, Level::O2),
+            &forbids(&["-fsanitize=*", "-march=native", "-pg", "--coverage"]),
+            ID,
+        );
         assert_silent(&nginx(4, Level::O2), &policy(), ID);
     }
 
@@ -175,7 +189,10 @@ mod tests {
         let facts = with_units(vec![unit("a.c", Level::O2), silent_unit("b.c")]);
         let found = only(&facts, &forbids(&["-fsanitize=*", "-march=native"]), ID);
         assert_eq!(found.status, FindingStatus::Undetermined);
-        assert_eq!(found.message, "-fsanitize=*, -march=native cannot be checked: 1 of 2 units records no options");
+        assert_eq!(
+            found.message,
+            "-fsanitize=*, -march=native cannot be checked: 1 of 2 units records no options"
+        );
         let found = only(&stripped(Level::O2), &forbids(&["-ffast-math"]), ID);
         assert_eq!(found.message, "-ffast-math cannot be checked: no unit records its options");
     }
@@ -185,7 +202,8 @@ mod tests {
         let mut facts = stripped(Level::O2);
         facts.instrumentation.sanitizers = Held::new(Vec::new(), Strength::Structural, Source::Imports);
         assert_passed(&facts, &forbids(&["-fsanitize=*"]), ID);
-        facts.instrumentation.sanitizers = Held::new(vec!["address".into()], Strength::Structural, Source::Imports);
+        facts.instrumentation.sanitizers =
+            Held::new(vec!["address".into()], Strength::Structural, Source::Imports);
         assert_eq!(only(&facts, &forbids(&["-fsanitize=*"]), ID).status, FindingStatus::Violation);
         assert_passed(&facts, &forbids(&["-fsanitize=thread"]), ID);
     }

@@ -67,11 +67,14 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
             seen.push(&module.name);
             let how = if module.linkage == Linkage::Dynamic { " as a dynamic module" } else { "" };
             drafts.push(
-                Draft::violation(format!("module:{}", module.name), format!("{} is in this nginx{how}", module.name))
-                    .evidence(Strength::Structural, &module.sources)
-                    .policy(&entry.at)
-                    .module(module.name.clone())
-                    .remedy(how_to_remove(module)),
+                Draft::violation(
+                    format!("module:{}", module.name),
+                    format!("{} is in this nginx{how}", module.name),
+                )
+                .evidence(Strength::Structural, &module.sources)
+                .policy(&entry.at)
+                .module(module.name.clone())
+                .remedy(how_to_remove(module)),
             );
         }
     }

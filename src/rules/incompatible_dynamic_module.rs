@@ -46,7 +46,8 @@ pub const RULE: Rule = Rule {
 };
 
 fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
-    let modules = context.facts.nginx.as_ref().map(|nginx| nginx.dynamic_modules.as_slice()).unwrap_or_default();
+    let modules =
+        context.facts.nginx.as_ref().map(|nginx| nginx.dynamic_modules.as_slice()).unwrap_or_default();
     if modules.is_empty() {
         return Outcome::NotAsked;
     }

@@ -48,8 +48,7 @@ pub const RULE: Rule = Rule {
 };
 
 /// Directories below which others may write, or which only the build had.
-const OPEN: [&str; 8] =
-    ["/tmp", "/var/tmp", "/dev/shm", "/home", "/root", "/build", "/builddir", "/usr/src"];
+const OPEN: [&str; 8] = ["/tmp", "/var/tmp", "/dev/shm", "/home", "/root", "/build", "/builddir", "/usr/src"];
 
 fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     let Some(place) = asked(context, RULE.id, "rpath", "true") else { return Outcome::NotAsked };
@@ -126,7 +125,10 @@ mod tests {
         let found = of(&facts, &wanted, RULE.id);
         assert_eq!(found.len(), 2);
         assert_eq!(found[0].message, "RUNPATH names /tmp/build/lib, which others may write to");
-        assert_eq!(found[1].message, "RUNPATH names an empty directory, which is taken from the working directory");
+        assert_eq!(
+            found[1].message,
+            "RUNPATH names an empty directory, which is taken from the working directory"
+        );
         facts.hardening.runpath = Held::unknown();
         facts.status = Status::Partial;
         assert_eq!(only(&facts, &wanted, RULE.id).status, FindingStatus::Undetermined);
@@ -137,7 +139,8 @@ mod tests {
         for good in ["/usr/lib", "/opt/x/lib", "$ORIGIN", "$ORIGIN/../lib", "${ORIGIN}/lib", "/tmpfiles"] {
             assert_eq!(insecure(good), None, "{good}");
         }
-        for bad in ["", ".", "lib", "../lib", "/tmp", "/usr/../tmp/x", "/home/me/lib", "$ORIGINAL/x", "//tmp"] {
+        for bad in ["", ".", "lib", "../lib", "/tmp", "/usr/../tmp/x", "/home/me/lib", "$ORIGINAL/x", "//tmp"]
+        {
             assert!(insecure(bad).is_some(), "{bad}");
         }
     }

@@ -34,6 +34,7 @@
 use super::Rule;
 use super::check::{Context, Draft, Outcome};
 use crate::evidence::Held;
+use crate::facts::Kind;
 use crate::finding::Severity;
 use crate::policy::At;
 
@@ -52,6 +53,14 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
         return Outcome::NotAsked;
     }
     let found = &context.facts.instrumentation;
+    let absent = context.facts.elf.as_ref().is_none_or(|elf| elf.kind == Kind::SeparateDebug);
+    if absent
+        && found.sanitizers.value.is_none()
+        && found.coverage.value.is_none()
+        && found.profiling.value.is_none()
+    {
+        return Outcome::NotChecked("the code is not in this file".to_owned());
+    }
     let mut drafts = Vec::new();
     for entry in entries {
         match entry.value.as_str() {
@@ -111,20 +120,30 @@ mod tests {
         let mut wanted = policy();
         let mut facts = nginx(1, Level::O2);
         assert_silent(&facts, &wanted, RULE.id);
-        wanted.instrumentation_forbid = ["sanitizers", "coverage", "profiling"].map(|word| at(word.into(), 25)).to_vec();
+        wanted.instrumentation_forbid =
+            ["sanitizers", "coverage", "profiling"].map(|word| at(word.into(), 25)).to_vec();
         let found = of(&facts, &wanted, RULE.id);
         assert_eq!(found.len(), 3);
-        assert!(found.iter().all(|one| one.status == FindingStatus::Undetermined && one.severity == Severity::Warning));
+        assert!(
+            found
+                .iter()
+                .all(|one| one.status == FindingStatus::Undetermined && one.severity == Severity::Warning)
+        );
+
+        facts.elf.as_mut().unwrap().kind = Kind::SeparateDebug;
+        assert_not_checked(&facts, &wanted, RULE.id);
+        facts.elf.as_mut().unwrap().kind = Kind::Pie;
 
         let instrumentation = &mut facts.instrumentation;
-        instrumentation.sanitizers = Held::new(vec!["address".into(), "undefined".into()], Strength::Structural, Source::Imports);
+        instrumentation.sanitizers =
+            Held::new(vec!["address".into(), "undefined".into()], Strength::Structural, Source::Imports);
         instrumentation.coverage = Held::new(true, Strength::Structural, Source::Symbols);
         instrumentation.profiling = Held::new(false, Strength::Structural, Source::Imports);
         let found = of(&facts, &wanted, RULE.id);
-        assert_eq!(found.iter().map(|one| one.message.as_str()).collect::<Vec<_>>(), [
-            "built with sanitizers: address, undefined",
-            "built with coverage",
-        ]);
+        assert_eq!(
+            found.iter().map(|one| one.message.as_str()).collect::<Vec<_>>(),
+            ["built with sanitizers: address, undefined", "built with coverage",]
+        );
         facts.instrumentation.sanitizers.value = Some(Vec::new());
         facts.instrumentation.coverage.value = Some(false);
         assert_passed(&facts, &wanted, RULE.id);

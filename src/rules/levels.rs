@@ -3,7 +3,7 @@
 use super::check::Context;
 use crate::compiler::{Level, Satisfies};
 use crate::evidence::{Claim, Scope, Source, Strength};
-use crate::facts::{Bound, Facts, FunctionRun, Unit, UnitKind};
+use crate::facts::{Bound, Facts, FunctionRun, Kind, Status, Unit, UnitKind};
 use crate::policy::Ground;
 
 /// Fewer functions than this cannot be judged from their code (measured: below it, shapes are not typical).
@@ -55,15 +55,27 @@ pub fn library_units<'a>(context: &Context<'a>) -> Vec<&'a Unit> {
         .collect()
 }
 
-/// Whether the file is known to hold no code at all (data objects).
-pub fn no_code(facts: &Facts) -> bool {
-    facts.elf.is_some()
-        && facts.optimization.text.bytes == 0
-        && facts.optimization.level == Level::Unknown
+/// Why there is nothing to judge, if the file is known to hold no compiled code: data objects, assembled code alone.
+///
+/// Text is not accounted for in relocatable files; there, only units can show that there is none.
+pub fn nothing_to_judge(facts: &Facts) -> Option<&'static str> {
+    let elf = facts.elf.as_ref().filter(|elf| elf.sections && !elf.packed)?;
+    if facts.status != Status::Ok || facts.optimization.level != Level::Unknown {
+        return None;
+    }
+    let text = &facts.optimization.text;
+    let dark = text.unknown > 0 || text.declared > 0 || text.inferred > 0;
+    let units = facts.units.as_deref().unwrap_or_default();
+    let assembled = |unit: &Unit| matches!(unit.kind, UnitKind::Assembly | UnitKind::Toolchain);
+    if !units.is_empty() && !dark && units.iter().all(assembled) {
+        return Some("the file holds no code but what was assembled");
+    }
+    let linked = !matches!(elf.kind, Kind::Relocatable | Kind::Archive);
+    let empty = linked
+        && text.bytes == 0
         && facts.functions.count == 0
-        && facts.units.as_deref().unwrap_or_default().iter().all(|unit| unit.text_bytes == 0)
-        && facts.status == crate::facts::Status::Ok
-        && facts.elf.as_ref().is_some_and(|elf| elf.sections && !elf.packed)
+        && units.iter().all(|unit| unit.text_bytes == 0);
+    empty.then_some("the file holds no code")
 }
 
 /// Compiled for link-time optimization, as the unit's own options tell.
@@ -176,6 +188,24 @@ mod tests {
         partition.kind = UnitKind::LtoPartition;
         let facts = with_units(vec![partition, dead]);
         assert_eq!(own_units(&facts).iter().map(|unit| unit.name.as_str()).collect::<Vec<_>>(), ["dead.c"]);
+    }
+
+    #[test]
+    fn assembled_code_alone_is_not_judged_and_an_object_without_units_is() {
+        let mut asm = unit("f.s", Level::Unknown);
+        asm.kind = UnitKind::Assembly;
+        let mut facts = with_units(vec![asm.clone()]);
+        assert!(nothing_to_judge(&facts).is_some());
+        facts.optimization.text.unknown = 100;
+        assert!(nothing_to_judge(&facts).is_none(), "other code is there");
+        let facts = with_units(vec![asm, unit("a.c", Level::O2)]);
+        assert!(nothing_to_judge(&facts).is_none());
+
+        let mut facts = with_units(Vec::new());
+        facts.functions.count = 0;
+        assert_eq!(nothing_to_judge(&facts), Some("the file holds no code"));
+        facts.elf.as_mut().unwrap().kind = Kind::Relocatable;
+        assert!(nothing_to_judge(&facts).is_none(), "its text is not accounted for");
     }
 
     #[test]

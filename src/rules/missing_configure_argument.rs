@@ -59,10 +59,13 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
         .filter(|entry| !arguments.iter().any(|argument| argument_matches(&entry.value, argument)))
         .map(|entry| {
             let text = &entry.value.text;
-            Draft::violation(format!("argument:{text}"), format!("{text} is not among the configure arguments"))
-                .evidence(Strength::Declared, &[Source::ConfigureArguments])
-                .policy(&entry.at)
-                .remedy(format!("give {text} to ./configure; make clean; rebuild"))
+            Draft::violation(
+                format!("argument:{text}"),
+                format!("{text} is not among the configure arguments"),
+            )
+            .evidence(Strength::Declared, &[Source::ConfigureArguments])
+            .policy(&entry.at)
+            .remedy(format!("give {text} to ./configure; make clean; rebuild"))
         })
         .collect();
     Outcome::Checked(drafts)
@@ -101,7 +104,13 @@ mod tests {
 
     #[test]
     fn names_values_and_globs_pass() {
-        for text in ["--with-threads", "--with-cc-opt=*-O2*", "--with-cc-opt", "--with-cc-opt=-g -O2", "--with-cc-opt='-g -O2'"] {
+        for text in [
+            "--with-threads",
+            "--with-cc-opt=*-O2*",
+            "--with-cc-opt",
+            "--with-cc-opt=-g -O2",
+            "--with-cc-opt='-g -O2'",
+        ] {
             assert_passed(&facts(), &requires(text), ID);
         }
         assert_silent(&facts(), &policy(), ID);

@@ -52,8 +52,8 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     let policy: &'a crate::policy::Policy = context.policy;
     let entries = &policy.flags.require;
     let Some(first) = entries.first() else { return Outcome::NotAsked };
-    if super::levels::no_code(context.facts) {
-        return Outcome::NotChecked("the file holds no code".to_owned());
+    if let Some(reason) = super::levels::nothing_to_judge(context.facts) {
+        return Outcome::NotChecked(reason.to_owned());
     }
     let units = flags_common::units(context);
     let mut drafts = Vec::new();
@@ -71,9 +71,14 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
         }
         if !missing.is_empty() {
             let (text, total) = (entry.value.text.clone(), units.len() as u64);
-            let draft = Draft::about_units(Kindness::Violation, format!("flag:{text}"), missing, move |hits| {
-                format!("{text} was not given to {} of {}", grouped(hits.len() as u64), count(total, "unit"))
-            });
+            let draft =
+                Draft::about_units(Kindness::Violation, format!("flag:{text}"), missing, move |hits| {
+                    format!(
+                        "{text} was not given to {} of {}",
+                        grouped(hits.len() as u64),
+                        count(total, "unit")
+                    )
+                });
             drafts.push(draft.policy(&entry.at).remedy(format!(
                 "give {} to all units (CFLAGS; for nginx --with-cc-opt) and rebuild from clean",
                 entry.value.text

@@ -100,7 +100,10 @@ mod tests {
     fn a_module_that_is_not_there_is_an_error_with_its_option() {
         let found = only(&nginx(1, Level::O2), &requires(&["http_v2"]), ID);
         assert_eq!(found.message, "http_v2 is not in this nginx");
-        assert_eq!(found.remedy.as_deref(), Some("configure with --with-http_v2_module; make clean; rebuild"));
+        assert_eq!(
+            found.remedy.as_deref(),
+            Some("configure with --with-http_v2_module; make clean; rebuild")
+        );
         assert_eq!(found.status, FindingStatus::Violation);
     }
 
@@ -138,7 +141,10 @@ mod tests {
         let judgement = judged(&facts, &wanted);
         assert_eq!(judgement.not_checked.len(), 2);
         assert_eq!(judgement.findings.len(), 1);
-        assert_eq!(judgement.findings[0].message, "2 rules about nginx not checked: the target is not of the nginx family");
+        assert_eq!(
+            judgement.findings[0].message,
+            "2 rules about nginx not checked: the target is not of the nginx family"
+        );
         assert_eq!(judgement.findings[0].status, FindingStatus::NotChecked);
         let mut module = nginx(1, Level::O2);
         module.elf.as_mut().unwrap().kind = Kind::SharedObject;

@@ -53,7 +53,8 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     let units = levels::own_units(context.facts);
     let foreign = |name: &str| matches!(name.split(' ').next(), Some("rustc" | "go"));
     let without = if units.is_empty() {
-        !context.facts.compilers.is_empty() && context.facts.compilers.iter().all(|seen| foreign(&seen.family))
+        !context.facts.compilers.is_empty()
+            && context.facts.compilers.iter().all(|seen| foreign(&seen.family))
     } else {
         units.iter().all(|unit| unit.compiler.as_deref().is_some_and(foreign))
     };
@@ -90,7 +91,13 @@ mod tests {
 
     #[test]
     fn fires_passes_and_leaves_open() {
-        hardening_cases(RULE.id, "stack-protector", "true", |facts, value| facts.hardening.canary = value, false);
+        hardening_cases(
+            RULE.id,
+            "stack-protector",
+            "true",
+            |facts, value| facts.hardening.canary = value,
+            false,
+        );
     }
 
     #[test]

@@ -62,9 +62,14 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     let need = cpu.baseline.value.as_deref().or(recorded);
     let native = levels::own_units(context.facts).iter().any(|unit| is_native(&unit.flags));
     let Some(need) = need.and_then(|name| rank(name).map(|rank| (name, rank))) else {
-        let draft = Draft::undetermined("cpu", format!("nothing tells what processor the code needs (policy: {})", wanted.value))
-            .policy(&wanted.at)
-            .remedy("give an unstripped build or its debug information; build with -g (clang: -grecord-command-line)");
+        let draft = Draft::undetermined(
+            "cpu",
+            format!("nothing tells what processor the code needs (policy: {})", wanted.value),
+        )
+        .policy(&wanted.at)
+        .remedy(
+            "give an unstripped build or its debug information; build with -g (clang: -grecord-command-line)",
+        );
         return Outcome::Checked(vec![draft]);
     };
     let (name, rank) = need;
@@ -76,10 +81,13 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     if !cpu.flags.is_empty() {
         known.push(format!("recorded: {}", super::check::listed(&cpu.flags, 8).replace(", ", " ")));
     }
-    let draft = Draft::violation(format!("cpu:{name}"), format!("the code needs {name}{how} (policy: {})", wanted.value))
-        .policy(&wanted.at)
-        .known(known)
-        .remedy(format!("compile with -march={}", wanted.value));
+    let draft = Draft::violation(
+        format!("cpu:{name}"),
+        format!("the code needs {name}{how} (policy: {})", wanted.value),
+    )
+    .policy(&wanted.at)
+    .known(known)
+    .remedy(format!("compile with -march={}", wanted.value));
     let draft = if cpu.baseline.value.is_some() {
         draft.held(&cpu.baseline)
     } else {
@@ -150,7 +158,10 @@ mod tests {
         assert_eq!(found.known, ["recorded: -march=znver4 -mavx512f"]);
         assert_passed(&facts, &baseline("x86-64-v4"), RULE.id);
         facts.cpu.baseline = Held::unknown();
-        assert_eq!(only(&facts, &baseline("x86-64-v2"), RULE.id).message, "the code needs x86-64-v4 (policy: x86-64-v2)");
+        assert_eq!(
+            only(&facts, &baseline("x86-64-v2"), RULE.id).message,
+            "the code needs x86-64-v4 (policy: x86-64-v2)"
+        );
         assert_not_checked(&facts, &baseline("armv8-a"), RULE.id);
     }
 

@@ -16,6 +16,9 @@ const VARIANTS_SHOWN: usize = 3;
 pub fn known(context: &Context<'_>, units: &[UnitHit<'_>], level: Level) -> Vec<String> {
     let facts = context.facts;
     let mut lines = recorded(units);
+    if lines.is_empty() {
+        lines.extend(unrecorded(units));
+    }
     // Without a record, the evidence that the finding rests on comes first and is named for what it is.
     let mut ground = lines.is_empty();
     let mut declared = Vec::new();
@@ -71,6 +74,14 @@ fn recorded(units: &[UnitHit<'_>]) -> Vec<String> {
         lines.push(format!("recorded: {} of writing more", count(more as u64, "way")));
     }
     lines
+}
+
+/// What units without recorded options rest on: who says so, and the reason given with the first of them.
+fn unrecorded(units: &[UnitHit<'_>]) -> Option<String> {
+    let first = units.first()?.unit;
+    let sources: Vec<&str> = first.sources.iter().map(|source| source.as_str()).collect();
+    let reason = first.note.as_ref().map(|note| format!("; {note}")).unwrap_or_default();
+    Some(format!("{}: {} of {}{reason}", first.strength.as_str(), sources.join(" and "), first.name))
 }
 
 fn recorded_line(unit: &Unit) -> String {

@@ -58,7 +58,9 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
         (Some(_), Some(_)) => return Outcome::Checked(Vec::new()),
         _ if process.deleted => format!("the file of pid {pid} was deleted or replaced since it was started"),
         _ => {
-            return Outcome::NotChecked("without build-ids the running program and the file cannot be compared".to_owned());
+            return Outcome::NotChecked(
+                "without build-ids the running program and the file cannot be compared".to_owned(),
+            );
         }
     };
     let fix = if context.facts.nginx.is_some() {
@@ -66,7 +68,8 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     } else {
         "restart the service"
     };
-    let mut draft = Draft::violation("process", message).evidence(Strength::Structural, &[Source::Elf]).remedy(fix);
+    let mut draft =
+        Draft::violation("process", message).evidence(Strength::Structural, &[Source::Elf]).remedy(fix);
     if let Some(place) = context.switched_on(RULE.id) {
         draft = draft.policy(place);
     }

@@ -45,6 +45,19 @@ fn ids_are_unique_and_name_their_files() {
 }
 
 #[test]
+fn every_file_of_a_rule_is_in_the_table() {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/src/rules");
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let id = path.file_stem().unwrap().to_str().unwrap().replace('_', "-");
+            assert_eq!(text.contains("\npub const RULE: Rule"), find(&id).is_some(), "{id}");
+        }
+    }
+}
+
+#[test]
 fn explain_prints_the_documentation() {
     let text = explain("partial-relro").unwrap();
     assert!(
@@ -146,7 +159,7 @@ fn a_waiver_for_units_leaves_the_code_no_unit_describes() {
     let found = of(&facts, &wanted, "undetermined-optimization");
     assert_eq!(found.len(), 2);
     let rest = found.iter().find(|one| one.counts()).unwrap();
-    assert!(rest.message.starts_with("nothing tells the level of 50,000 bytes of text"), "{}", rest.message);
+    assert!(rest.message.starts_with("nothing tells the level of 50,000 bytes of code"), "{}", rest.message);
 }
 
 #[test]

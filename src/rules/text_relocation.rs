@@ -66,7 +66,13 @@ mod tests {
 
     #[test]
     fn fires_passes_and_leaves_open() {
-        hardening_cases(RULE.id, "text-relocations", "false", |facts, value| facts.hardening.textrel = value, true);
+        hardening_cases(
+            RULE.id,
+            "text-relocations",
+            "false",
+            |facts, value| facts.hardening.textrel = value,
+            true,
+        );
         let allowed = hardened("text-relocations", "true");
         assert_silent(&nginx(1, crate::compiler::Level::O2), &allowed, RULE.id);
     }

@@ -57,8 +57,10 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
         ]);
     };
     let draft = match &elf.build_id {
-        None => Draft::violation("no-build-id", "the file has no build-id, and so cannot be an approved build")
-            .remedy("link with --build-id"),
+        None => {
+            Draft::violation("no-build-id", "the file has no build-id, and so cannot be an approved build")
+                .remedy("link with --build-id")
+        }
         Some(id) => {
             let approved = entries.iter().any(|entry| {
                 let listed = entry.value.trim_end_matches('…').to_ascii_lowercase();

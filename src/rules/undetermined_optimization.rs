@@ -44,15 +44,22 @@ use super::check::{Context, Draft, Kindness, Outcome, UnitHit, count, grouped, p
 use super::{Rule, levels};
 use crate::compiler::{Level, Satisfies};
 use crate::evidence::{Source, Strength};
-use crate::facts::{Facts, TextAccount, Unit, UnitKind};
+use crate::facts::{Facts, Kind, TextAccount, Unit, UnitKind};
 use crate::finding::{RangeRef, Severity};
 use crate::policy::{At, Ground, Setting};
+
+mod whole_file;
 
 /// The rule.
 pub const RULE: Rule = Rule {
     id: "undetermined-optimization",
     severity: Severity::Error,
-    keys: &["optimization.undetermined", "optimization.optimized-unproven", "optimization.too-small", "optimization.evidence"],
+    keys: &[
+        "optimization.undetermined",
+        "optimization.optimized-unproven",
+        "optimization.too-small",
+        "optimization.evidence",
+    ],
     source: include_str!("undetermined_optimization.rs"),
     check,
 };
@@ -65,8 +72,8 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     let Some(minimum) = policy.minimum.as_ref().or(policy.recommended.as_ref()) else {
         return Outcome::NotAsked;
     };
-    if levels::no_code(context.facts) {
-        return Outcome::NotChecked("the file holds no code".to_owned());
+    if let Some(reason) = levels::nothing_to_judge(context.facts) {
+        return Outcome::NotChecked(reason.to_owned());
     }
     if minimum.value == Level::O0 {
         return Outcome::Checked(Vec::new());
@@ -74,7 +81,7 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     let own = levels::own_units(context.facts);
     let mut drafts = Vec::new();
     if own.is_empty() {
-        drafts.extend(about_file(context, minimum));
+        drafts.extend(whole_file::about_file(context, minimum));
     } else {
         let judged = levels::judged_units(context);
         drafts.extend(about_unknown(context, &judged));
@@ -97,7 +104,11 @@ fn remedy(facts: &Facts) -> String {
             "let the build record its options: -g with GCC, -grecord-command-line with clang, or -frecord-gcc-switches".to_owned()
         }
     };
-    if facts.elf.is_none() { "give the binary itself: a printed text has no code to look at".to_owned() } else { text }
+    if facts.elf.is_none() {
+        "give the binary itself: a printed text has no code to look at".to_owned()
+    } else {
+        text
+    }
 }
 
 /// A draft under a policy setting; none where the policy ignores the question.
@@ -150,7 +161,8 @@ fn too_few(facts: &Facts, unknown: u64) -> bool {
         return false;
     }
     match functions.count {
-        0 => unknown <= levels::FEW_BYTES,
+        // Without an account of the text, nothing shows that it is small.
+        0 => unknown <= levels::FEW_BYTES && facts.optimization.text.bytes > 0,
         some if some < levels::ENOUGH_FUNCTIONS => true,
         // Many functions and none judged: the code was not read, which is another matter.
         _ => functions.judged > 0 && unknown <= 16 * levels::FEW_BYTES,
@@ -183,7 +195,10 @@ fn about_unknown<'a>(context: &Context<'a>, judged: &[&'a Unit]) -> Option<Draft
     let (total, judged_bytes) = (judged.len() as u64, text.bytes);
     let mut known = reasons(&units);
     if loose > 0 {
-        known.push(format!("{} bytes of text that no unit describes and whose code tells nothing", grouped(loose)));
+        known.push(format!(
+            "{} bytes of text that no unit describes and whose code tells nothing",
+            grouped(loose)
+        ));
     }
     let ranges = unknown_ranges(facts);
     let functions = ranges.iter().fold(0_u64, |sum, range| sum.saturating_add(range.functions));
@@ -191,23 +206,35 @@ fn about_unknown<'a>(context: &Context<'a>, judged: &[&'a Unit]) -> Option<Draft
         || (units.is_empty()
             && facts.functions.judged < levels::ENOUGH_FUNCTIONS
             && if functions > 0 { functions < levels::ENOUGH_FUNCTIONS } else { loose <= levels::FEW_BYTES });
-    let note = units.is_empty() && remnant(&text, loose);
+    // A separate debug file describes code that lies elsewhere: what it leaves out can only be judged there.
+    let elsewhere = facts.elf.as_ref().is_some_and(|elf| elf.kind == Kind::SeparateDebug);
+    let note = units.is_empty() && (elsewhere || remnant(&text, loose));
+    if elsewhere && loose > 0 {
+        known.push("the code itself is not in this file".to_owned());
+    }
     let key = if units.is_empty() { "text" } else { "units" };
     let draft = Draft::about_units(Kindness::Undetermined, key, units, move |units| {
         let bytes = units.iter().fold(0_u64, |sum, hit| sum.saturating_add(hit.unit.text_bytes));
-        let share = percent(bytes.saturating_add(loose), judged_bytes);
+        // Text is not accounted for in relocatable files.
+        let share = match judged_bytes {
+            0 => String::new(),
+            whole => format!(", {} of the text", percent(bytes.saturating_add(loose), whole)),
+        };
         match (units.len() as u64, loose) {
-            (0, _) => format!("nothing tells the level of {} bytes of text, {share} of it", grouped(loose)),
-            (number, 0) => format!("nothing tells the level of {} of {}, {share} of the text", grouped(number), count(total, "unit")),
+            (0, _) => format!("nothing tells the level of {} bytes of code{share}", grouped(loose)),
+            (number, 0) => {
+                format!("nothing tells the level of {} of {}{share}", grouped(number), count(total, "unit"))
+            }
             (number, _) => format!(
-                "nothing tells the level of {} of {} and of {} bytes beside them, {share} of the text",
+                "nothing tells the level of {} of {} and of {} bytes beside them{share}",
                 grouped(number),
                 count(total, "unit"),
                 grouped(loose)
             ),
         }
     });
-    let draft = draft.evidence(Strength::None, &[]).known(known).besides_units(loose > 0).ranges(ranges, Vec::new());
+    let draft =
+        draft.evidence(Strength::None, &[]).known(known).besides_units(loose > 0).ranges(ranges, Vec::new());
     let setting = if few { &policy.too_small } else { &policy.undetermined };
     let draft = under(draft, setting, facts)?;
     Some(if note { draft.at_most(Severity::Note) } else { draft })
@@ -278,16 +305,22 @@ fn about_unproven<'a>(context: &Context<'a>, judged: &[&'a Unit], minimum: &At<L
             (0, _) => format!("{} bytes of text are", grouped(loose)),
             (number, 0) => format!("{} of {} are", grouped(number), count(total, "unit")),
             (number, _) => {
-                format!("{} of {} and {} bytes beside them are", grouped(number), count(total, "unit"), grouped(loose))
+                format!(
+                    "{} of {} and {} bytes beside them are",
+                    grouped(number),
+                    count(total, "unit"),
+                    grouped(loose)
+                )
             }
         };
-        format!("{what} optimized, but {} is not proven (policy: at least {})", wanted.flag(), wanted.as_str())
+        format!(
+            "{what} optimized, but {} is not proven (policy: at least {})",
+            wanted.flag(),
+            wanted.as_str()
+        )
     });
-    let draft = if draft.units.is_empty() {
-        draft.evidence(Strength::Inferred, &[Source::CodeShape])
-    } else {
-        draft
-    };
+    let draft =
+        if draft.units.is_empty() { draft.evidence(Strength::Inferred, &[Source::CodeShape]) } else { draft };
     under(draft.besides_units(loose > 0), &context.policy.optimization.optimized_unproven, facts)
 }
 
@@ -334,12 +367,18 @@ fn about_ground<'a>(context: &Context<'a>, judged: &[&'a Unit], minimum: &At<Lev
         let what = match (units.len() as u64, loose) {
             (0, _) => format!("{} bytes of text", grouped(loose)),
             (number, 0) => format!("{} of {}", grouped(number), count(total, "unit")),
-            (number, _) => format!("{} of {} and {} bytes beside them", grouped(number), count(total, "unit"), grouped(loose)),
+            (number, _) => format!(
+                "{} of {} and {} bytes beside them",
+                grouped(number),
+                count(total, "unit"),
+                grouped(loose)
+            ),
         };
         format!("the level of {what} {ground}")
     });
     let small = draft.units.is_empty() && remnant(text, loose);
-    let draft = under(draft.besides_units(loose > 0), &policy.undetermined, facts)?.policy(&policy.evidence.at);
+    let draft =
+        under(draft.besides_units(loose > 0), &policy.undetermined, facts)?.policy(&policy.evidence.at);
     Some(if small { draft.at_most(Severity::Note) } else { draft })
 }
 
@@ -348,68 +387,6 @@ fn ground_words(ground: Ground) -> &'static str {
         Ground::Recorded => "is not recorded by the compiler (policy: evidence = \"recorded\")",
         Ground::Corroborated | Ground::Declared => {
             "is only declared; the code was not read or does not agree (policy: evidence = \"corroborated\")"
-        }
-    }
-}
-
-/// A file none of whose own code is described by a unit.
-fn about_file<'a>(context: &Context<'a>, minimum: &At<Level>) -> Option<Draft<'a>> {
-    let facts = context.facts;
-    let policy = &context.policy.optimization;
-    let held = &facts.optimization;
-    let text = &held.text;
-    let level = levels::sharpened(context, held.level);
-    let wanted = minimum.value;
-    let reason = if held.reason.is_empty() { Vec::new() } else { vec![held.reason.clone()] };
-    match levels::meets(level, held.bound, wanted) {
-        Satisfies::Unknown => {
-            let few = too_few(facts, text.unknown);
-            let why = if facts.elf.as_ref().is_some_and(|elf| elf.packed) {
-                "the file is packed, and nothing tells the level of the code in it"
-            } else if few {
-                "nothing tells the level of the code, and there are too few functions to judge it by"
-            } else if facts.elf.is_none() {
-                "the text names no level"
-            } else {
-                "nothing tells the level of the code"
-            };
-            let draft = Draft::undetermined("file", why).known(reason).ranges(unknown_ranges(facts), Vec::new());
-            under(draft, if few { &policy.too_small } else { &policy.undetermined }, facts)
-        }
-        Satisfies::NotProven => {
-            let message = format!(
-                "the code is optimized{}, but {} is not proven (policy: at least {})",
-                if level == Level::Optimized { String::new() } else { format!(" at least to {}", level.flag()) },
-                wanted.flag(),
-                wanted.as_str()
-            );
-            let draft =
-                Draft::undetermined("unproven", message).evidence(held.strength, &held.sources).known(reason);
-            under(draft, &policy.optimized_unproven, facts)
-        }
-        Satisfies::No if !policy.allow.iter().any(|allowed| allowed.value == level) => None,
-        Satisfies::Yes | Satisfies::No => {
-            if !levels::grounded(context, held.strength, &held.sources, false) {
-                let message = format!("{} {}", level.flag(), ground_words(policy.evidence.value));
-                let draft =
-                    Draft::undetermined("ground", message).evidence(held.strength, &held.sources).known(reason);
-                return Some(under(draft, &policy.undetermined, facts)?.policy(&policy.evidence.at));
-            }
-            // What was not read is not covered by what was.
-            let unread = if policy.evidence.value == Ground::Declared { 0 } else { text.declared };
-            let loose = text.unknown.saturating_add(unread);
-            if loose == 0 {
-                return None;
-            }
-            let message = format!(
-                "nothing tells the level of {} bytes of text, {} of it",
-                grouped(loose),
-                percent(loose, text.bytes)
-            );
-            let draft = Draft::undetermined("text", message).known(reason).ranges(unknown_ranges(facts), Vec::new());
-            let few = text.bytes > 0 && loose < text.bytes && too_few(facts, loose);
-            let draft = under(draft, if few { &policy.too_small } else { &policy.undetermined }, facts)?;
-            Some(if remnant(text, loose) { draft.at_most(Severity::Note) } else { draft })
         }
     }
 }
@@ -426,7 +403,11 @@ fn about_libraries<'a>(context: &Context<'a>) -> Option<Draft<'a>> {
     }
     let known = reasons(&units);
     let draft = Draft::about_units(Kindness::Undetermined, "libraries", units, move |units| {
-        format!("nothing tells the level of {} of {}", grouped(units.len() as u64), count(total, "library unit"))
+        format!(
+            "nothing tells the level of {} of {}",
+            grouped(units.len() as u64),
+            count(total, "library unit")
+        )
     });
     under(draft.known(known), setting, context.facts)
 }

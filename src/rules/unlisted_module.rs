@@ -145,7 +145,10 @@ mod tests {
         wanted.nginx.allow_modules = vec![glob("http_lua", 47), glob("http_never", 47)];
         assert_passed(&facts, &wanted, ID);
         let used = judged(&facts, &wanted).used;
-        assert!(used.contains(&wanted.nginx.allow_modules[0].at) && !used.contains(&wanted.nginx.allow_modules[1].at));
+        assert!(
+            used.contains(&wanted.nginx.allow_modules[0].at)
+                && !used.contains(&wanted.nginx.allow_modules[1].at)
+        );
     }
 
     #[test]

@@ -66,8 +66,8 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     if policy.minimum.is_none() && policy.recommended.is_none() && libraries.is_none() {
         return Outcome::NotAsked;
     }
-    if levels::no_code(context.facts) {
-        return Outcome::NotChecked("the file holds no code".to_owned());
+    if let Some(reason) = levels::nothing_to_judge(context.facts) {
+        return Outcome::NotChecked(reason.to_owned());
     }
     Outcome::Checked(drafts(context))
 }
@@ -171,9 +171,15 @@ fn units_message(units: &[UnitHit<'_>], judged: usize, wanted: Level, noun: &str
     match levels.as_slice() {
         [(level, _)] => format!("{here} of {total} {noun}{plural} {verb} {} {policy}", level.flag()),
         several => {
-            let parts: Vec<String> =
-                several.iter().map(|(level, number)| format!("{} {}", grouped(*number), level.flag())).collect();
-            format!("{here} of {total} {noun}{plural} {verb} below {}: {} {policy}", wanted.flag(), parts.join(", "))
+            let parts: Vec<String> = several
+                .iter()
+                .map(|(level, number)| format!("{} {}", grouped(*number), level.flag()))
+                .collect();
+            format!(
+                "{here} of {total} {noun}{plural} {verb} below {}: {} {policy}",
+                wanted.flag(),
+                parts.join(", ")
+            )
         }
     }
 }
@@ -202,12 +208,16 @@ fn undescribed_runs<'a>(context: &Context<'a>, minimum: Level) -> Vec<&'a Functi
 }
 
 fn place_names(runs: &[&FunctionRun]) -> Vec<String> {
-    runs.iter().filter_map(|run| run.module.clone().or_else(|| run.unit.clone()).or_else(|| run.name.clone())).collect()
+    runs.iter()
+        .filter_map(|run| run.module.clone().or_else(|| run.unit.clone()).or_else(|| run.name.clone()))
+        .collect()
 }
 
 fn with_runs<'a>(draft: Draft<'a>, runs: &[&FunctionRun]) -> Draft<'a> {
-    let ranges =
-        runs.iter().map(|run| RangeRef { start: run.start, end: run.end, functions: run.functions }).collect();
+    let ranges = runs
+        .iter()
+        .map(|run| RangeRef { start: run.start, end: run.end, functions: run.functions })
+        .collect();
     let draft = draft.ranges(ranges, runs.iter().filter_map(|run| run.name.clone()).collect());
     match runs {
         [run] => match &run.module {
@@ -254,10 +264,16 @@ fn about_file<'a>(
         return if runs.is_empty() { None } else { Some(about_runs(context, minimum, runs)) };
     }
     let functions = &context.facts.functions;
-    let by_units: u64 = optimization.by_level.iter().filter(|share| share.level == level).map(|share| share.units).sum();
+    let by_units: u64 =
+        optimization.by_level.iter().filter(|share| share.level == level).map(|share| share.units).sum();
     let policy = format!("(policy: {word} {})", minimum.value.as_str());
     let message = if by_units > 0 {
-        format!("{} {} {} {policy}", count(by_units, "unit"), if by_units == 1 { "is" } else { "are" }, level.flag())
+        format!(
+            "{} {} {} {policy}",
+            count(by_units, "unit"),
+            if by_units == 1 { "is" } else { "are" },
+            level.flag()
+        )
     } else if level == Level::O0 && functions.o0_shaped > 0 && functions.judged >= functions.o0_shaped {
         format!(
             "{} of {} judged functions are shaped like -O0 {policy}",
@@ -322,8 +338,10 @@ fn about_suspects<'a>(context: &Context<'a>, minimum: &At<Level>) -> Option<Draf
             if functions == 1 { "is" } else { "are" }
         )
     });
-    let ranges =
-        runs.iter().map(|run| RangeRef { start: run.start, end: run.end, functions: run.functions }).collect();
+    let ranges = runs
+        .iter()
+        .map(|run| RangeRef { start: run.start, end: run.end, functions: run.functions })
+        .collect();
     let mut draft = draft
         .evidence(Strength::Inferred, &[Source::CodeShape])
         .policy(&minimum.at)

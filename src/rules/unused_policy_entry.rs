@@ -108,13 +108,16 @@ mod tests {
         let mut used = judged(&nginx(3, Level::O0), &wanted).used;
         used.extend(judged(&nginx(3, Level::O2), &wanted).used);
         let found = unused(&entries, &used, None);
-        assert_eq!(found.iter().map(|one| one.message.as_str()).collect::<Vec<_>>(), [
-            "the exempt entry `src/gone.c` matched nothing",
-            "the waiver `missing-lto` matched nothing",
-        ]);
+        assert_eq!(
+            found.iter().map(|one| one.message.as_str()).collect::<Vec<_>>(),
+            ["the exempt entry `src/gone.c` matched nothing", "the waiver `missing-lto` matched nothing",]
+        );
         assert!(found.iter().all(|one| one.severity == Severity::Note));
         assert!(unused(&entries, &used, Some(Setting::Ignore)).is_empty());
-        assert_eq!(unused(&entries, &used, Some(Setting::Report(Severity::Error)))[0].severity, Severity::Error);
+        assert_eq!(
+            unused(&entries, &used, Some(Setting::Report(Severity::Error)))[0].severity,
+            Severity::Error
+        );
     }
 
     #[test]

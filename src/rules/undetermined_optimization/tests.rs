@@ -48,13 +48,19 @@ fn text_that_no_unit_describes_is_reported_with_its_share() {
     facts.optimization.text.bytes += 20_000;
     facts.optimization.text.unknown = 20_000;
     let found = only(&facts, &policy(), ID);
-    assert_eq!(found.message, "nothing tells the level of 20,000 bytes of text, 50.0 % of it");
+    assert_eq!(found.message, "nothing tells the level of 20,000 bytes of code, 50.0 % of the text");
     assert_eq!(found.severity, Severity::Error);
 
     let mut facts = nginx(200, Level::O2);
     facts.optimization.text.bytes += 600;
     facts.optimization.text.unknown = 600;
     assert_eq!(only(&facts, &policy(), ID).severity, Severity::Note, "a remnant");
+
+    let mut facts = nginx(2, Level::O2);
+    facts.optimization.text.bytes += 6000;
+    facts.optimization.text.unknown = 6000;
+    facts.elf.as_mut().unwrap().kind = Kind::SeparateDebug;
+    assert_eq!(only(&facts, &policy(), ID).severity, Severity::Note, "the code lies elsewhere");
 }
 
 #[test]
@@ -197,4 +203,20 @@ fn a_link_time_partition_is_spoken_for_by_its_sources_or_by_nobody() {
     assert_passed(&with_units(vec![partition.clone(), source, plain.clone()]), &policy(), ID);
     let found = only(&with_units(vec![partition, plain]), &policy(), ID);
     assert!(found.message.starts_with("nothing tells the level of 90,000 bytes"), "{}", found.message);
+}
+
+#[test]
+fn an_object_file_without_words_is_a_question() {
+    let mut facts = with_units(Vec::new());
+    facts.elf.as_mut().unwrap().kind = Kind::Relocatable;
+    facts.functions.count = 0;
+    facts.functions.judged = 0;
+    let found = only(&facts, &policy(), ID);
+    assert_eq!((found.severity, found.status), (Severity::Error, FindingStatus::Undetermined));
+
+    let mut skeleton = silent_unit("t.c");
+    skeleton.text_bytes = 0;
+    let mut facts = with_units(vec![skeleton]);
+    facts.elf.as_mut().unwrap().kind = Kind::Relocatable;
+    assert_eq!(only(&facts, &policy(), ID).message, "nothing tells the level of 1 of 1 unit");
 }

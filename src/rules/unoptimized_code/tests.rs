@@ -85,7 +85,10 @@ fn a_stripped_file_is_judged_by_its_code() {
     let mut declared = stripped(Level::O0);
     declared.functions = crate::facts::Functions::default();
     declared.optimization.strength = Strength::Declared;
-    assert_eq!(only(&declared, &policy(), ID).message, "the code is -O0 as the build declares it (policy: at least O2)");
+    assert_eq!(
+        only(&declared, &policy(), ID).message,
+        "the code is -O0 as the build declares it (policy: at least O2)"
+    );
 }
 
 #[test]
