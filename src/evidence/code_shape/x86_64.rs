@@ -17,8 +17,12 @@ const ARGUMENTS: [Register; 6] =
 /// Place in the list of arguments of the first floating-point register.
 const FIRST_FLOAT: usize = 6;
 
-/// Slots are told apart by displacement; those relative to the stack pointer get this bit flipped.
+/// Slots are told apart by displacement, by width (a structure that is built by fields and copied as a whole is no
+/// variable that is loaded again), and by base register: those relative to the stack pointer get this bit flipped.
 const FROM_STACK_POINTER: i64 = 1 << 62;
+
+/// Where in a slot's key the width stands.
+const WIDTH_SHIFT: u32 = 48;
 
 /// Counts over the function that begins at `code[offset]`, of `size` bytes.
 ///
@@ -232,10 +236,13 @@ impl Reader {
         if base == Register::None || i.memory_index() != Register::None {
             return None;
         }
-        let displacement = i.memory_displacement64().cast_signed();
+        let key = || {
+            let width = (i.memory_size().size() as i64) << WIDTH_SHIFT;
+            i.memory_displacement64().cast_signed() ^ width
+        };
         match base {
-            Register::RSP | Register::ESP => Some(displacement ^ FROM_STACK_POINTER),
-            Register::RBP | Register::EBP if self.features.frame_pointer => Some(displacement),
+            Register::RSP | Register::ESP => Some(key() ^ FROM_STACK_POINTER),
+            Register::RBP | Register::EBP if self.features.frame_pointer => Some(key()),
             _ => None,
         }
     }
