@@ -76,11 +76,14 @@ pub fn read(image: &Image, linkage: &Linked, symbols: &Symbols, pointers: &Point
     }
     if let Some(own) = names.iter().position(|name| name == "ngx_http_upstream_keepalive_module") {
         // Since 1.29.7 upstreams keep connections without being told, and the directive takes a second argument.
+        // It did up to 1.7 too, for another purpose; structures of that time hold no version.
         const TAKE2: u64 = 4;
-        let directive =
-            table.structures.get(own).and_then(|s| directives::type_of(&memory, pointers, s, "keepalive"));
-        if let Some(kind) = directive {
-            let held = Held::new(kind & TAKE2 != 0, Strength::Structural, Source::ModuleTable);
+        let structure = table.structures.get(own);
+        if let Some((structure, kind)) =
+            structure.and_then(|s| Some((s, directives::type_of(&memory, pointers, s, "keepalive")?)))
+        {
+            let by_default = structure.version.is_some() && kind & TAKE2 != 0;
+            let held = Held::new(by_default, Strength::Structural, Source::ModuleTable);
             out.nginx.features.insert("nginx.upstream_keepalive_default".to_owned(), held);
         }
     }
