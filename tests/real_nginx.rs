@@ -114,3 +114,12 @@ fn a_static_program_without_dynamic_symbols() {
     assert!(facts.problems.is_empty());
     assert_eq!(facts.declared.unwrap().level, Level::Os);
 }
+
+#[test]
+#[ignore = "needs the corpus"]
+fn connections_kept_by_default_are_seen_in_the_directive_itself() {
+    let kept =
+        |name: &str| read(&corpus().join(name)).nginx.features["nginx.upstream_keepalive_default"].value;
+    assert_eq!(kept("debian-nginx/usr/sbin/nginx"), Some(false));
+    assert_eq!(kept("wheel/nginx"), Some(true));
+}
