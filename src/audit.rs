@@ -8,7 +8,7 @@ use crate::image::functions::{self, FunctionTable};
 use crate::image::linkage::{self, Linkage};
 use crate::image::pointers::Pointers;
 use crate::image::symbols::Symbols;
-use crate::image::{Image, ImageError, Input, notes};
+use crate::image::{Image, ImageError, Input, archive, companion, notes};
 use crate::limits::Limits;
 use crate::nginx::{self, NginxFacts};
 use crate::reconcile::{self, Witnessed, account, units};
@@ -17,10 +17,11 @@ use base64::Engine as _;
 use object::elf;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::Path;
 
 mod code;
 mod debug;
+mod members;
 
 /// What the user asked for.
 #[derive(Debug, Clone, Default)]
@@ -28,20 +29,7 @@ pub struct Options {
     /// Bounds.
     pub limits: Limits,
     /// Where separate debug information may lie.
-    pub companions: Companions,
-}
-
-/// Where separate debug information may lie, besides the standard places.
-#[derive(Debug, Clone, Default)]
-pub struct Companions {
-    /// A root file system; nothing outside it is opened.
-    pub root: Option<PathBuf>,
-    /// Separate debug files named by the user.
-    pub debug_files: Vec<PathBuf>,
-    /// Directories named by the user.
-    pub debug_dirs: Vec<PathBuf>,
-    /// `debuginfod-find` may be asked.
-    pub debuginfod: bool,
+    pub companions: companion::Options,
 }
 
 /// Audits one target. Nothing that is wrong with it is an error here: problems are facts.
@@ -52,7 +40,10 @@ pub fn audit(subject: &Subject, options: &Options) -> Facts {
         Err(error) => return failed(facts, "unreadable", error.to_string()),
     };
     match Image::open(input.clone(), &options.limits) {
-        Ok(image) => of_image(&image, &mut facts),
+        Ok(image) => of_image(&image, &subject.path, options, &mut facts),
+        Err(ImageError::NotElf) if archive::is_archive(&input) => {
+            members::read(&input, &subject.path, options, &mut facts);
+        }
         Err(ImageError::NotElf) => of_other(&input, options, &mut facts),
         Err(ImageError::Io(error)) => return failed(facts, "unreadable", error.to_string()),
         Err(error) => return failed(facts, "damaged-elf-header", error.to_string()),
@@ -140,7 +131,7 @@ fn take_nginx(found: NginxFacts, facts: &mut Facts) -> Option<Claim> {
     declared.into_iter().next()
 }
 
-fn of_image(image: &Image, facts: &mut Facts) {
+fn of_image(image: &Image, path: &Path, options: &Options, facts: &mut Facts) {
     facts.problems.extend(image.problems.iter().cloned());
     let linkage = linkage::read(image);
     facts.problems.extend(linkage.problems.iter().cloned());
@@ -153,7 +144,8 @@ fn of_image(image: &Image, facts: &mut Facts) {
     facts.hardening = hardening::read(image, &linkage, &symbols, &notes, &comment);
     facts.instrumentation = instrumentation::read(image, &linkage, &symbols);
 
-    let understood = debug::read(image, None, facts);
+    let mut understood = debug::read(image, path, &notes, options, facts);
+    understood.own_library(linkage.soname.as_deref());
     let mut table = functions::read(image);
     let mut seen =
         Witnessed { units: understood.units, relocatable: image.is_relocatable(), ..Witnessed::default() };

@@ -89,6 +89,16 @@ enum Format {
     Json,
     /// A line a target, then a summary
     Ndjson,
+    /// SARIF 2.1.0, for code scanning
+    Sarif,
+    /// JUnit XML, for CI dashboards
+    Junit,
+    /// GitHub workflow annotations
+    Github,
+    /// Markdown, for an incident channel
+    Markdown,
+    /// Prometheus text, for node_exporter's textfile collector
+    Prometheus,
 }
 
 /// When to use colour.

@@ -10,6 +10,7 @@ use crate::facts::{self, Conflict, Linkage, Module, ModuleOrigin, Problem, Produ
 use serde_json::Value;
 use version::{Family, Version};
 
+mod alignment;
 mod binary;
 pub mod catalogue;
 pub mod configure;
@@ -27,6 +28,7 @@ pub mod signature;
 mod synthetic;
 pub mod text;
 pub mod version;
+pub mod vocabulary;
 
 pub use binary::{read, read_module};
 pub use declared::Declared;
@@ -89,7 +91,6 @@ fn from_words(said: &text::VersionText, mut problems: Vec<Problem>, at: Option<&
         base: None,
         build_text: None,
     });
-    let version = version::nginx_version(Some(&product));
     let mut claims = Vec::new();
     let places = at.cloned().unwrap_or_default();
     if let Some(value) = &product.version {
@@ -123,7 +124,7 @@ fn from_words(said: &text::VersionText, mut problems: Vec<Problem>, at: Option<&
         }
         let list = &arguments.list;
         let at = || places.configure.clone();
-        let level = declared::declared(list, version, said.compiler_line.as_deref());
+        let level = declared::declared(list, Some(&product), said.compiler_line.as_deref());
         if level.level != Level::Unknown {
             let quote = level.quote.clone().unwrap_or_else(|| level.why.clone());
             let value = level.level.as_str();

@@ -69,7 +69,8 @@ pub struct Witnessed {
     pub declared: Option<Claim>,
     /// Further claims about the level (recorded command lines, notes, string merging, imports).
     pub claims: Vec<Claim>,
-    /// Addresses mean nothing (relocatable file): bytes are those of the units alone.
+    /// Addresses mean nothing (relocatable file or archive): units have their bytes already, see
+    /// [`units::Units::share_relocatable`].
     pub relocatable: bool,
     /// Why there is no debug information, for the sentence.
     pub debug_absent: Option<String>,
@@ -118,6 +119,16 @@ pub fn reconcile(mut seen: Witnessed) -> Outcome {
             let share = shares.entry(unit.level).or_default();
             share.0 += 1;
             share.2 += unit.text_bytes;
+        }
+    }
+    if seen.relocatable {
+        // Addresses mean nothing: what the units do not account for is described by none.
+        let described: u64 = seen.units.iter().map(|unit| unit.text_bytes).sum();
+        let dark = text.bytes.saturating_sub(described);
+        text.bytes = text.bytes.max(described);
+        text.unknown += dark;
+        if dark > 0 {
+            shares.entry(Level::Unknown).or_default().2 += dark;
         }
     }
     let fallback = fallback(&seen, declared, recorded_elsewhere);
@@ -228,7 +239,6 @@ fn is_live(unit: &Unit, seen: &Witnessed) -> bool {
 fn fill_units(seen: &mut Witnessed) {
     for (index, unit) in seen.units.iter_mut().enumerate() {
         if seen.relocatable {
-            unit.text_bytes = account::total(&crate::image::merge(unit.ranges.clone()));
             continue;
         }
         unit.text_bytes = seen.account.per_unit.get(index).copied().unwrap_or(0);

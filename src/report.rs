@@ -2,12 +2,20 @@
 
 use crate::facts::{Facts, Status};
 use crate::finding::Finding;
-use crate::rules::Verdict;
+pub use crate::rules::Verdict;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub mod escape;
+pub mod github;
 pub mod json;
+pub mod junit;
+pub mod markdown;
+pub mod prometheus;
+pub mod sarif;
+mod shared;
+
+pub use shared::RuleDoc;
 pub mod text;
 
 /// The program that wrote the document.

@@ -1,26 +1,137 @@
 //! Units of debug information, with what can be had where their producers do not tell the level: the early
 //! units of GCC's link-time optimization, and the shape of the debug information itself.
 
+use super::Options;
 use crate::compiler::Level;
-use crate::evidence::dwarf_producer::{self, DwarfUnit, DwarfUnitKind};
+use crate::evidence::dwarf_producer::{self, DwarfUnit, DwarfUnitKind, DwarfUnits};
 use crate::evidence::dwarf_shape::{self, Shape};
 use crate::evidence::{Source, Strength};
-use crate::facts::{DebugSource, Facts, Unit, UnitKind};
-use crate::image::{Image, merge};
+use crate::facts::{DebugSource, Facts, Problem, Supplementary, Unit, UnitKind};
+use crate::image::notes::{self, Notes};
+use crate::image::{Image, companion, merge};
 use crate::reconcile::account::subtract;
 use crate::reconcile::units::{self, Units};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
 
-/// Reads the units of `image`, which is the audited file or its separate debug file.
-pub(super) fn read(image: &Image, supplementary: Option<&Image>, facts: &mut Facts) -> Units {
-    let mut dwarf = dwarf_producer::read(image, supplementary);
+/// Reads the units of an audited file: its own, or those of its separate debug file, with what a
+/// supplementary file and split units hold.
+pub(super) fn read(image: &Image, path: &Path, notes: &Notes, options: &Options, facts: &mut Facts) -> Units {
+    let (limits, companions) = (&options.limits, &options.companions);
+    let own = with_supplementary(image, notes, path, options, facts);
+    if !own.units.is_empty() || image.is_relocatable() {
+        let split = split_units(notes, path, options, own, facts);
+        return take(image, split, DebugSource::Embedded, facts);
+    }
+    let search = companion::debug_file(image, notes, path, companions, limits);
+    facts.problems.extend(search.problems);
+    facts.debug_info.missing.extend(search.missing);
+    let Some(found) = search.found else {
+        return take(image, own, DebugSource::None, facts);
+    };
+    let separate = found.image;
+    let its_notes = notes::read(&separate);
+    let dwarf = with_supplementary(&separate, &its_notes, &found.path, options, facts);
+    let split = split_units(&its_notes, path, options, dwarf, facts);
+    facts.debug_info.path = Some(found.path.to_string_lossy().into_owned());
+    take(&separate, split, DebugSource::Separate, facts)
+}
+
+/// Reads units together with the file that `dwz` moved their common strings to.
+fn with_supplementary(
+    image: &Image,
+    notes: &Notes,
+    path: &Path,
+    options: &Options,
+    facts: &mut Facts,
+) -> DwarfUnits {
+    let Some(link) = &notes.supplementary else { return dwarf_producer::read(image, None) };
+    let search = companion::supplementary(link, path, &options.companions, &options.limits);
+    facts.problems.extend(search.problems);
+    facts.debug_info.missing.extend(search.missing);
+    facts.debug_info.supplementary =
+        if search.found.is_some() { Supplementary::Found } else { Supplementary::Missing };
+    dwarf_producer::read(image, search.found.as_ref().map(|found| &found.image))
+}
+
+/// Fills what skeleton units lack from their `.dwo` files or the `.dwp` package. A file is taken only if it holds a
+/// unit of the same dwo-id.
+fn split_units(
+    notes: &Notes,
+    path: &Path,
+    options: &Options,
+    mut dwarf: DwarfUnits,
+    facts: &mut Facts,
+) -> DwarfUnits {
+    let (limits, companions) = (&options.limits, &options.companions);
+    if !dwarf.units.iter().any(|unit| matches!(unit.kind, DwarfUnitKind::Skeleton { .. })) {
+        return dwarf;
+    }
+    let ids: HashSet<u64> = dwarf.units.iter().filter_map(skeleton_id).collect();
+    let holds_any = |file: &Image| {
+        dwarf_producer::read(file, None).units.iter().any(|u| u.dwo_id.is_some_and(|id| ids.contains(&id)))
+    };
+    let package = companion::dwp(path, notes, companions, limits, &holds_any);
+    facts.problems.extend(package.problems);
+    let mut split: HashMap<u64, DwarfUnit> = HashMap::new();
+    let mut source = DebugSource::Dwo;
+    let mut learn = |file: &Image, problems: &mut Vec<Problem>| {
+        let read = dwarf_producer::read(file, None);
+        problems.extend(read.problems);
+        split.extend(read.units.into_iter().filter_map(|unit| Some((unit.dwo_id?, unit))));
+    };
+    if let Some(found) = package.found {
+        learn(&found.image, &mut facts.problems);
+        source = DebugSource::Dwp;
+    } else {
+        for unit in &dwarf.units {
+            let DwarfUnitKind::Skeleton { dwo_name, dwo_id: Some(id) } = &unit.kind else { continue };
+            let is_it = |file: &Image| {
+                dwarf_producer::read(file, None).units.iter().any(|unit| unit.dwo_id == Some(*id))
+            };
+            let folder = (!unit.comp_dir.is_empty()).then_some(unit.comp_dir.as_slice());
+            let search = companion::dwo(dwo_name, folder, path, companions, limits, &is_it);
+            facts.problems.extend(search.problems);
+            facts.debug_info.missing.extend(search.missing);
+            if let Some(found) = search.found {
+                learn(&found.image, &mut facts.problems);
+            }
+        }
+    }
+    for unit in &mut dwarf.units {
+        let Some(whole) = skeleton_id(unit).and_then(|id| split.get(&id)) else { continue };
+        facts.debug_info.source = source;
+        unit.kind = DwarfUnitKind::Compile;
+        unit.name.clone_from(&whole.name);
+        unit.producer.clone_from(&whole.producer);
+        unit.language = whole.language;
+        if !whole.comp_dir.is_empty() {
+            unit.comp_dir.clone_from(&whole.comp_dir);
+        }
+    }
+    dwarf
+}
+
+fn skeleton_id(unit: &DwarfUnit) -> Option<u64> {
+    match unit.kind {
+        DwarfUnitKind::Skeleton { dwo_id, .. } => dwo_id,
+        _ => None,
+    }
+}
+
+/// Takes units over and adds what can be had where their producers do not tell the level.
+pub(super) fn take(image: &Image, mut dwarf: DwarfUnits, source: DebugSource, facts: &mut Facts) -> Units {
     facts.debug_info.present |= !dwarf.units.is_empty();
     if facts.debug_info.present && facts.debug_info.source == DebugSource::None {
-        facts.debug_info.source = DebugSource::Embedded;
+        facts.debug_info.source = source;
     }
     facts.debug_info.dwarf_versions = std::mem::take(&mut dwarf.versions);
     facts.debug_info.compressed = dwarf.compressed.take();
-    facts.debug_info.missing.append(&mut dwarf.missing);
+    for missing in std::mem::take(&mut dwarf.missing) {
+        if !facts.debug_info.missing.contains(&missing) {
+            facts.debug_info.missing.push(missing);
+        }
+    }
     facts.problems.append(&mut dwarf.problems);
     let mut found = units::understand(&dwarf.units, None);
     facts.compilers = std::mem::take(&mut found.compilers);

@@ -6,7 +6,9 @@ use crate::finding::{Finding, FindingStatus, PolicyPlace, Severity};
 use crate::policy::dates;
 use crate::policy::discover::{self, Discovery};
 use crate::policy::target::{LoadedPolicy, TargetKey};
-use crate::report::{CheckReport, Checked, PolicyRef, Tool, json, text};
+
+use crate::report::{CheckReport, Checked, PolicyRef, RuleDoc, Tool};
+use crate::report::{github, json, junit, markdown, prometheus, sarif, text};
 use crate::rules::{self, Verdict};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
@@ -117,9 +119,27 @@ pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<u8> {
         Format::Text => text::check(&report, output::text_options(&arguments.output)),
         Format::Json => json::render(&report)?,
         Format::Ndjson => json::check_lines(&report)?,
+        Format::Sarif => sarif::check(&report, &rule_docs(), output::working_directory().as_deref())?,
+        Format::Junit => junit::check(&report, arguments.fail_on.severity()),
+        Format::Github => github::check(&report),
+        Format::Markdown => markdown::check(&report),
+        Format::Prometheus => prometheus::check(&report),
     };
     output::write(&arguments.output, &rendered)?;
     Ok(worst)
+}
+
+/// The rules' documentation, as reports show it.
+fn rule_docs() -> Vec<RuleDoc> {
+    rules::TABLE
+        .iter()
+        .map(|rule| RuleDoc {
+            id: rule.id.to_owned(),
+            summary: rule.summary(),
+            help_markdown: rule.doc(),
+            severity: rule.severity,
+        })
+        .collect()
 }
 
 fn load(arguments: &CheckArguments) -> anyhow::Result<LoadedPolicy> {

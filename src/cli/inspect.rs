@@ -1,7 +1,8 @@
 //! `flagaudit inspect`.
 
 use super::{CLEAN, Format, INCOMPLETE, Output, output, targets};
-use crate::report::{InspectReport, Listings, Tool, json, text};
+use crate::report::{InspectReport, Listings, Tool};
+use crate::report::{github, json, junit, markdown, prometheus, sarif, text};
 use clap::Args;
 
 /// Arguments of `inspect`.
@@ -61,6 +62,11 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<u8> {
         Format::Text => text::inspect(&report, output::text_options(&arguments.output)),
         Format::Json => json::render(&report)?,
         Format::Ndjson => json::inspect_lines(&report)?,
+        Format::Sarif => sarif::inspect(&report, output::working_directory().as_deref())?,
+        Format::Junit => junit::inspect(&report),
+        Format::Github => github::inspect(&report),
+        Format::Markdown => markdown::inspect(&report),
+        Format::Prometheus => prometheus::inspect(&report),
     };
     output::write(&arguments.output, &rendered)?;
     Ok(if audited.incomplete { INCOMPLETE } else { CLEAN })

@@ -68,3 +68,8 @@ fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
 }
+
+/// The directory that relative paths in a report are relative to.
+pub(super) fn working_directory() -> Option<std::path::PathBuf> {
+    std::env::current_dir().ok()
+}

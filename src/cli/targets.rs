@@ -1,8 +1,9 @@
 //! From the targets named on the command line to audited ones.
 
 use super::complain;
-use crate::audit::{self, Companions, Options};
+use crate::audit::{self, Options};
 use crate::facts::{Facts, Origin, Status};
+use crate::image::companion;
 use crate::report::Summary;
 use crate::target::{Subject, directory};
 use anyhow::{Context, bail};
@@ -89,11 +90,12 @@ impl TargetArguments {
         }
         let options = Options {
             limits: crate::limits::Limits::default(),
-            companions: Companions {
+            companions: companion::Options {
                 root: self.root.clone(),
                 debug_files: self.debug_file.clone(),
                 debug_dirs: self.debug_dir.clone(),
                 debuginfod: self.debuginfod,
+                ..companion::Options::default()
             },
         };
         let targets = self.run(&subjects, &options)?;

@@ -7,10 +7,9 @@
 //!
 //! Absence of tail calls proves nothing (gcc makes them from `-O2` on); one tail call proves optimization.
 
-use crate::evidence::{Claim, Scope, Source, Strength};
-use crate::facts::{Problem, TailCalls};
+use crate::facts::Problem;
 use crate::image::Image;
-use crate::image::functions::{Function, runtime_sections};
+use crate::image::functions::{Function, range_at, runtime_sections};
 use object::elf;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -22,6 +21,7 @@ mod aarch64;
 mod discover;
 mod levels;
 mod segments;
+mod shape;
 mod text;
 mod verdict;
 mod x86_64;
@@ -29,6 +29,7 @@ mod x86_64;
 pub use features::State;
 use features::{Arguments, Features, Scratch};
 pub use levels::Finer;
+pub use shape::{CodeShape, Counts, Judged, Run, Unknown, Verdict, claims};
 pub use votes::{Totals, Vote};
 
 /// Which functions are read.
@@ -47,211 +48,6 @@ pub const SAMPLE: usize = 64;
 
 /// Fewest judged functions for a verdict on the whole; a run of unoptimized functions stands for itself below that.
 pub const MIN_FUNCTIONS: u64 = 15;
-
-/// What the code says about the whole selection.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
-    /// Unoptimized.
-    O0,
-    /// Unoptimized and optimized functions, in runs of their own.
-    Mixed,
-    /// Optimized.
-    Optimized,
-    /// Cannot be told, and why.
-    Unknown(Unknown),
-}
-
-/// Why there is no verdict.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unknown {
-    /// Nobody taught this program to read the machine's code.
-    #[error("machine code of {0} is not read")]
-    Machine(String),
-    /// Addresses mean nothing before relocation.
-    #[error("machine code of a relocatable file is not read")]
-    Relocatable,
-    /// There are no functions to be found.
-    #[error("no functions were found: there is neither an unwind table nor a symbol table")]
-    NoFunctions,
-    /// Too little to judge.
-    #[error(
-        "too small: {judged} functions can be judged, fewer than {MIN_FUNCTIONS}; {o0} of them are shaped like -O0"
-    )]
-    TooSmall {
-        /// Functions judged.
-        judged: u64,
-        /// Functions shaped like -O0.
-        o0: u64,
-    },
-    /// Functions have no shape.
-    #[error("{decided} of {judged} functions have a shape that tells, too few for a verdict")]
-    Undecided {
-        /// Functions with a state.
-        decided: u64,
-        /// Functions judged.
-        judged: u64,
-    },
-    /// The votes speak for -O0, the functions do not.
-    #[error(
-        "the signals disagree: {votes} votes for -O0, but only {o0} of {decided} functions are shaped like it"
-    )]
-    Disagree {
-        /// Votes for -O0.
-        votes: usize,
-        /// Functions of that shape.
-        o0: u64,
-        /// Functions with a state.
-        decided: u64,
-    },
-    /// Code of a language whose compiler keeps arguments in memory at every level.
-    #[error("{0} code has another shape at every level")]
-    Language(&'static str),
-}
-
-/// One function and its state.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Judged {
-    /// First address.
-    pub start: u64,
-    /// Address past the end.
-    pub end: u64,
-    /// What its code looks like.
-    pub state: State,
-    /// Ends in a jump to another function.
-    pub tail_call: bool,
-}
-
-/// A run of functions of one state.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Run {
-    /// First address.
-    pub start: u64,
-    /// Address past the end.
-    pub end: u64,
-    /// [`State::O0`] or [`State::Optimized`].
-    pub state: State,
-    /// Functions of that state in it.
-    pub functions: u64,
-    /// Functions of either state in it.
-    pub decided: u64,
-}
-
-/// How many functions are of which state.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Functions in the selection, split-off parts left out.
-    pub functions: u64,
-    /// Unoptimized.
-    pub o0: u64,
-    /// Optimized.
-    pub optimized: u64,
-    /// Judged, without information.
-    pub neutral: u64,
-    /// Not judged: too short, damaged, or left out.
-    pub not_judged: u64,
-}
-
-impl Counts {
-    /// Functions whose code was judged.
-    pub fn judged(&self) -> u64 {
-        self.o0 + self.optimized + self.neutral
-    }
-
-    /// Functions with a state.
-    pub fn decided(&self) -> u64 {
-        self.o0 + self.optimized
-    }
-}
-
-/// What the machine code says.
-#[derive(Debug, Clone)]
-pub struct CodeShape {
-    /// About the whole selection.
-    pub verdict: Verdict,
-    /// One sentence with its count.
-    pub sentence: String,
-    /// Every function of the selection, in order of address.
-    pub functions: Vec<Judged>,
-    /// How many are of which state.
-    pub counts: Counts,
-    /// Runs of one state, in order of address. Empty for a sample.
-    pub runs: Vec<Run>,
-    /// -O0-shaped functions outside all runs: single ones, such as those of an `optimize` attribute.
-    pub strays: Vec<Range<u64>>,
-    /// The votes.
-    pub votes: Vec<Vote>,
-    /// The sums behind them.
-    pub totals: Totals,
-    /// Bytes of text read.
-    pub bytes_read: u64,
-    /// Bytes of functions in the selection that a limit or the sampling left out: they stay unknown.
-    pub bytes_left_out: u64,
-    /// Functions found in the code itself, because nothing tells of them: their bounds are a guess.
-    pub discovered: u64,
-    /// Jumps out of functions are returns here (return thunks), so that tail calls cannot be counted.
-    pub return_thunks: bool,
-    /// The machine's finer levels may be asked for.
-    has_levels: bool,
-    /// What could not be read.
-    pub problems: Vec<Problem>,
-}
-
-impl CodeShape {
-    fn unknown(why: Unknown) -> Self {
-        Self {
-            sentence: why.to_string(),
-            verdict: Verdict::Unknown(why),
-            functions: Vec::new(),
-            counts: Counts::default(),
-            runs: Vec::new(),
-            strays: Vec::new(),
-            votes: Vec::new(),
-            totals: Totals::default(),
-            bytes_read: 0,
-            bytes_left_out: 0,
-            discovered: 0,
-            return_thunks: false,
-            has_levels: false,
-            problems: Vec::new(),
-        }
-    }
-
-    /// Which optimized level, where the compiler (`gcc`, `clang`) is known and its levels are separable.
-    pub fn finer(&self, family: &str) -> Option<Finer> {
-        (self.has_levels && self.verdict == Verdict::Optimized)
-            .then(|| levels::finer(&self.totals, family))?
-    }
-
-    /// Tail calls among the functions that begin at these addresses (sorted or not), or among all judged ones.
-    /// `None` where no such function was judged, or where returns are jumps and so nothing can be counted.
-    pub fn tail_calls(&self, starts: Option<&[u64]>) -> Option<TailCalls> {
-        if self.return_thunks {
-            return None;
-        }
-        let (mut functions, mut tail_calls) = (0u64, 0u64);
-        let mut count = |judged: &Judged| {
-            if judged.state != State::NotJudged || judged.tail_call {
-                functions += 1;
-                tail_calls += u64::from(judged.tail_call);
-            }
-        };
-        match starts {
-            None => self.functions.iter().for_each(&mut count),
-            Some(starts) => starts
-                .iter()
-                .filter_map(|start| self.functions.binary_search_by_key(start, |j| j.start).ok())
-                .filter_map(|found| self.functions.get(found))
-                .for_each(&mut count),
-        }
-        let scope = if starts.is_some() { "filter-chain" } else { "all" };
-        (functions > 0).then(|| TailCalls {
-            functions,
-            tail_calls,
-            ratio: tail_calls as f64 / functions as f64,
-            scope: scope.to_owned(),
-        })
-    }
-}
 
 /// What differs between machines.
 #[derive(Clone, Copy)]
@@ -364,13 +160,7 @@ fn select(functions: &[Function], selection: &Selection) -> Vec<usize> {
         Selection::All | Selection::Sample(_) => whole.map(|(index, _)| index).collect(),
         Selection::Ranges(ranges) => {
             let ranges = crate::image::merge(ranges.clone());
-            whole
-                .filter(|(_, f)| {
-                    let after = ranges.partition_point(|r| r.start <= f.start);
-                    after.checked_sub(1).and_then(|i| ranges.get(i)).is_some_and(|r| f.start < r.end)
-                })
-                .map(|(index, _)| index)
-                .collect()
+            whole.filter(|(_, f)| range_at(&ranges, f.start).is_some()).map(|(index, _)| index).collect()
         }
     }
 }
@@ -467,7 +257,7 @@ fn states(
         target != 0
             && Some(target) != common
             && thunks.binary_search(&target).is_err()
-            && (known || plt.iter().any(|r| r.contains(&target)))
+            && (known || range_at(&plt, target).is_some())
     };
     let mut measured = measured.iter().peekable();
     for &index in selected {
@@ -503,36 +293,6 @@ fn common_target(measured: &[(usize, Features)]) -> Option<u64> {
     }
     let (target, count) = seen.into_iter().max_by_key(|&(target, count)| (count, target))?;
     (count * 10 > measured.len() as u64 * 3).then_some(target)
-}
-
-/// The claims of this witness: the level of the whole, and of each run where they differ.
-pub fn claims(shape: &CodeShape) -> Vec<Claim> {
-    let claim = |level: &str, scope, quote: String| Claim {
-        fact: "optimization.level".to_owned(),
-        value: serde_json::Value::from(level),
-        strength: Strength::Inferred,
-        source: Source::CodeShape,
-        scope,
-        at: None,
-        quote: Some(quote),
-    };
-    match shape.verdict {
-        Verdict::O0 => vec![claim("O0", Scope::File, shape.sentence.clone())],
-        Verdict::Optimized => vec![claim("optimized", Scope::File, shape.sentence.clone())],
-        Verdict::Mixed => shape
-            .runs
-            .iter()
-            .map(|run| {
-                let level = if run.state == State::O0 { "O0" } else { "optimized" };
-                let quote = format!(
-                    "{} of {} functions from {:#x} to {:#x}",
-                    run.functions, run.decided, run.start, run.end
-                );
-                claim(level, Scope::Ranges, quote)
-            })
-            .collect(),
-        Verdict::Unknown(_) => Vec::new(),
-    }
 }
 
 #[cfg(test)]

@@ -298,8 +298,8 @@ fn coverage(image: &Image, names: &Names, texts: &Texts) -> Option<Source> {
 
 fn profiling(image: &Image, linkage: &Linkage, names: &Names, texts: &Texts) -> Option<Source> {
     const SECTIONS: [&str; 3] = ["__llvm_prf_cnts", "__llvm_prf_data", "xray_instr_map"];
-    // Every kernel module calls the tracer's hook, which the kernel patches out.
-    let kernel = image.section(".modinfo").is_some();
+    // The kernel and its modules call the tracer's hook everywhere, and patch it out.
+    let kernel = [".modinfo", "__ksymtab"].iter().any(|name| image.section(name).is_some());
     let all = |list: &[&str]| list.iter().all(|text| texts.has(text));
     let left = SECTIONS.iter().any(|name| image.section(name).is_some())
         || linkage.is_static && all(&GMON)

@@ -77,10 +77,11 @@ pub fn search(image: &Image, strings: &[&'static str], prefixes: &[&'static str]
             for end in gcda.find_iter(&carry) {
                 let start = carry.get(..end).and_then(|before| memchr::memrchr(0, before));
                 let path = start.and_then(|start| carry.get(start + 1..end + 5));
-                if let Some(path) = path.filter(|path| is_gcda_path(path)) {
-                    if texts.gcda.len() < 16 && !texts.gcda.iter().any(|known| known == path) {
-                        texts.gcda.push(path.to_vec());
-                    }
+                if let Some(path) = path.filter(|path| is_gcda_path(path))
+                    && texts.gcda.len() < 16
+                    && !texts.gcda.iter().any(|known| known == path)
+                {
+                    texts.gcda.push(path.to_vec());
                 }
             }
             let keep = carry.len().saturating_sub(MAX_PATH);

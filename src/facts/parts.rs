@@ -391,7 +391,7 @@ pub struct Nginx {
     /// Configuration held against this build.
     pub config: Option<Config>,
     /// Features that texts, imports and modules show, by fact: `nginx.threads`, `nginx.file_aio`, `nginx.pcre_jit`,
-    /// `nginx.ktls`, `nginx.reuseport`, `nginx.no_pool`. What nothing tells is not there. Not part of the document.
+    /// `nginx.ktls`, `nginx.reuseport`, `nginx.no_pool`, `nginx.upstream_keepalive_default`. What nothing tells is not there. Not part of the document.
     #[serde(skip)]
     pub features: std::collections::BTreeMap<String, Held<bool>>,
 }

@@ -334,10 +334,10 @@ impl<'a> Hunt<'a> {
         match place {
             PlaceOf::Inside(folder) => self.inside(&folder.join(below), how),
             PlaceOf::Own(folder) => {
-                if self.search.found.is_none() {
-                    if let Ok((file, path)) = open_inside(folder, below) {
-                        self.consider(file, path, how);
-                    }
+                if self.search.found.is_none()
+                    && let Ok((file, path)) = open_inside(folder, below)
+                {
+                    self.consider(file, path, how);
                 }
             }
         }
@@ -415,10 +415,10 @@ impl<'a> Hunt<'a> {
     fn cached(&mut self, id: &[u8]) {
         let Some(cache) = self.options.cache.clone().filter(|_| self.search.found.is_none()) else { return };
         let below = Path::new(&hexadecimal(id)).join("debuginfo");
-        if let Ok((file, path)) = open_inside(&cache, &below) {
-            if file.metadata().is_ok_and(|found| found.len() > 0) {
-                self.consider(file, path, How::Cache);
-            }
+        if let Ok((file, path)) = open_inside(&cache, &below)
+            && file.metadata().is_ok_and(|found| found.len() > 0)
+        {
+            self.consider(file, path, How::Cache);
         }
     }
 
@@ -739,7 +739,7 @@ mod tests {
     #[test]
     fn an_answer_that_does_not_come_is_not_waited_for() {
         let (directory, mut options) = root("gcc12-stripped");
-        options.client = client(&directory, "sleep 30");
+        options.client = path("clients/late");
         let quiet = find(&directory, "gcc12-stripped", &options);
         assert_eq!(quiet.problems, [], "not asked unless allowed");
         options.debuginfod = true;
@@ -753,32 +753,23 @@ mod tests {
         assert!(start.elapsed() < Duration::from_secs(2), "the first wait in vain is the last");
     }
 
-    /// A script in place of the client.
-    fn client(directory: &tempfile::TempDir, body: &str) -> PathBuf {
-        use std::os::unix::fs::PermissionsExt;
-        let place = directory.path().join("client");
-        fs::write(&place, format!("#!/bin/sh\n{body}\n")).unwrap();
-        fs::set_permissions(&place, fs::Permissions::from_mode(0o755)).unwrap();
-        place
-    }
-
     #[test]
     fn what_is_fetched_must_be_the_right_file_too() {
         let (directory, mut options) = root("gcc12-stripped");
         options.debuginfod = true;
-        let debug = path("gcc12-stripped.debug");
-        options.client = client(&directory, &format!("[ \"$1\" = debuginfo ] && echo {}", debug.display()));
-        let found = find(&directory, "gcc12-stripped", &options).found;
-        assert_eq!(found.map(|found| (found.path, found.how)), Some((debug, How::Fetched)));
-        for (body, code) in [
-            (format!("echo {}", path("gcc12-O0").display()), "debug-file-mismatch"),
-            ("exit 1".to_owned(), "not-fetched"),
-            ("echo /dev/zero".to_owned(), "not-fetched"),
-        ] {
-            options.client = client(&directory, &body);
+        options.client = path("clients/right");
+        let found = find(&directory, "gcc12-stripped", &options).found.unwrap();
+        assert_eq!(
+            (found.path.file_name(), found.how),
+            (Some(OsStr::new("gcc12-stripped.debug")), How::Fetched)
+        );
+        for (client, code) in
+            [("wrong", "debug-file-mismatch"), ("fails", "not-fetched"), ("device", "not-fetched")]
+        {
+            options.client = path("clients").join(client);
             let search = find(&directory, "gcc12-stripped", &options);
             assert!(search.found.is_none());
-            assert_eq!(search.problems[0].code, code, "{body}");
+            assert_eq!(search.problems[0].code, code, "{client}");
         }
         options.client = directory.path().join("no-such-client");
         assert!(find(&directory, "gcc12-stripped", &options).problems[0].message.contains("not installed"));

@@ -97,7 +97,7 @@ impl FunctionTable {
                 }
                 continue;
             }
-            let inside = |ranges: &[Range<u64>]| ranges.iter().any(|r| r.contains(&start));
+            let inside = |ranges: &[Range<u64>]| range_at(ranges, start).is_some();
             if size == 0 || self.containing(start).is_some() || !inside(&text) || inside(&self.runtime) {
                 continue;
             }
@@ -125,14 +125,10 @@ impl FunctionTable {
     fn settle(&mut self, text: &[Range<u64>]) {
         self.runtime = merge(std::mem::take(&mut self.runtime));
         let runtime = &self.runtime;
-        let find = |ranges: &[Range<u64>], address: u64| -> Option<Range<u64>> {
-            let after = ranges.partition_point(|r| r.start <= address);
-            ranges.get(after.checked_sub(1)?).filter(|r| address < r.end).cloned()
-        };
         self.functions.retain_mut(|function| {
-            let Some(range) = find(text, function.start) else { return false };
+            let Some(range) = range_at(text, function.start) else { return false };
             function.end = function.end.min(range.end);
-            function.start < function.end && find(runtime, function.start).is_none()
+            function.start < function.end && range_at(runtime, function.start).is_none()
         });
         // Stable, so that of two descriptions of one address the first read stays.
         self.functions.sort_by_key(|f| f.start);
@@ -149,6 +145,12 @@ impl FunctionTable {
             next = function.start;
         }
     }
+}
+
+/// Which of these ranges (sorted, without overlap) contains an address.
+pub fn range_at(ranges: &[Range<u64>], address: u64) -> Option<&Range<u64>> {
+    let after = ranges.partition_point(|r| r.start <= address);
+    ranges.get(after.checked_sub(1)?).filter(|r| address < r.end)
 }
 
 /// Names of functions that come with the compiler and the C library's start files.

@@ -428,25 +428,43 @@ pub fn machine_name(image: &Image) -> String {
     name.to_owned()
 }
 
-/// Whether the file is packed by UPX: its loader information (`l_info`) stands right behind the program headers,
-/// checksum first, then the magic number and a version and format in use. The magic number anywhere else is only text.
+/// Whether the file is packed by UPX, by either of its two structures: the loader information (`l_info`) right behind
+/// the program headers, or the pack header at the very end. The magic number anywhere else is only text.
 pub fn is_packed(image: &Image) -> bool {
-    let header_size: u64 = if image.header.is_64 { 64 } else { 52 };
+    let linked = matches!(image.header.kind, elf::ET_EXEC | elf::ET_DYN) && !image.segments.is_empty();
+    linked && (has_loader_information(image) || has_pack_header(image))
+}
+
+/// Checksum, magic number, size of the loader, version, format; then program id, file size and block size.
+fn has_loader_information(image: &Image) -> bool {
+    let header: u64 = if image.header.is_64 { 64 } else { 52 };
     let entry: u64 = if image.header.is_64 { 56 } else { 32 };
-    if image.segments.is_empty() || image.sections.iter().any(|s| s.size > 0 && s.kind == elf::SHT_PROGBITS) {
-        return false;
-    }
-    let Some(end) = entry.checked_mul(image.segments.len() as u64).and_then(|n| n.checked_add(header_size))
-    else {
+    let place = entry.checked_mul(image.segments.len() as u64).and_then(|size| size.checked_add(header));
+    let Some(bytes) = place.and_then(|at| image.input.read_vec(at, 24, 24, "loader information").ok()) else {
         return false;
     };
-    // Behind l_info (12 bytes) follows p_info (12 bytes): program id, size of the program, size of a block.
-    let Ok(bytes) = image.input.read_vec(end, 24, 24, "loader information") else { return false };
     let format = Format::from(image.header);
-    let version = bytes.get(10).copied().unwrap_or(0);
-    let size = format.u32(&bytes, 16).unwrap_or(0);
-    let block = format.u32(&bytes, 20).unwrap_or(0);
-    bytes.get(4..8) == Some(b"UPX!") && (1..=64).contains(&version) && size != 0 && block != 0
+    let sizes = format.u32(&bytes, 16).zip(format.u32(&bytes, 20));
+    bytes.get(4..8) == Some(b"UPX!")
+        && bytes.get(10).is_some_and(|version| (1..=64).contains(version))
+        && sizes.is_some_and(|(file, block)| file != 0 && block != 0)
+}
+
+/// Magic number, version, format, method, level, two checksums, sizes before and after; 32 bytes, and the place of
+/// the packed data behind them.
+fn has_pack_header(image: &Image) -> bool {
+    const SIZE: u64 = 36;
+    let place = image.input.len().checked_sub(SIZE);
+    let Some(bytes) = place.and_then(|at| image.input.read_vec(at, SIZE, SIZE, "pack header").ok()) else {
+        return false;
+    };
+    let format = Format::from(image.header);
+    let sizes = format.u32(&bytes, 16).zip(format.u32(&bytes, 20));
+    bytes.get(..4) == Some(b"UPX!")
+        && bytes.get(4).is_some_and(|version| (1..=64).contains(version))
+        && bytes.get(6).is_some_and(|method| (2..=15).contains(method))
+        && bytes.get(7).is_some_and(|level| (1..=10).contains(level))
+        && sizes.is_some_and(|(before, after)| after != 0 && before >= after)
 }
 
 #[cfg(test)]
@@ -548,7 +566,7 @@ mod tests {
     }
 
     /// A minimal packed file: header, one program header, loader information.
-    fn packed(magic: &[u8; 4]) -> Image {
+    fn packed(magic: [u8; 4]) -> Image {
         let mut bytes = vec![0u8; 64 + 56];
         bytes[..16].copy_from_slice(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0");
         bytes[16] = 2;
@@ -561,7 +579,7 @@ mod tests {
         bytes[64] = 1;
         bytes[68] = 5;
         bytes.extend_from_slice(&[0x12, 0x34, 0x56, 0x78]);
-        bytes.extend_from_slice(magic);
+        bytes.extend_from_slice(&magic);
         bytes.extend_from_slice(&[0x20, 0x08, 13, 22]);
         bytes.extend_from_slice(&[0, 0, 0, 0, 0, 0x80, 1, 0, 0, 0x80, 1, 0]);
         bytes.resize(512, 0xcc);
@@ -570,8 +588,16 @@ mod tests {
 
     #[test]
     fn packed_means_the_structure_and_not_the_word() {
-        assert!(is_packed(&packed(b"UPX!")));
-        assert!(!is_packed(&packed(b"UPX?")));
+        assert!(is_packed(&packed(*b"UPX!")));
+        assert!(!is_packed(&packed(*b"UPX?")));
         assert!(!is_packed(&open("upx-text")), "a program that prints the word");
+        // The header at the end tells where the one at the beginning has been overwritten.
+        let image = packed(*b"UPX?");
+        let mut bytes = image.read(0, image.input.len(), "file").unwrap();
+        bytes.extend_from_slice(b"UPX!\x0d\x16\x0e\x07........\0\x80\x01\0\0\x40\0\0........\0\0\0\0");
+        assert!(is_packed(&Image::open(super::super::Input::memory(bytes.clone()), &image.limits).unwrap()));
+        let end = bytes.len();
+        bytes[end - 36..].copy_from_slice(b"UPX! goes brrr, says the last string");
+        assert!(!is_packed(&Image::open(super::super::Input::memory(bytes), &image.limits).unwrap()));
     }
 }

@@ -379,6 +379,14 @@ mod tests {
         assert_eq!((link.name.as_slice(), link.crc), (b"gcc12-stripped.debug".as_slice(), 0x074b_ef63));
         let bytes = std::fs::read(crate::evidence::testing::path("gcc12-stripped.debug")).unwrap();
         assert_eq!(crc32fast::hash(&bytes), link.crc);
+        let image = open("debuglink-odd.so");
+        assert_eq!(image.section(".gnu_debuglink").unwrap().offset % 2, 1);
+        let link = read(&image).debug_link.unwrap();
+        assert_eq!(
+            (link.name.as_slice(), link.crc),
+            (b"some.debug".as_slice(), 0x1234_5678),
+            "padding from the start"
+        );
         let alt = read(&open("gcc12-dwz1")).supplementary.unwrap();
         assert_eq!(alt.path, b"gcc12-dwz-alt.debug");
         assert_eq!(Some(alt.id), build_id(&open("gcc12-dwz-alt.debug")));

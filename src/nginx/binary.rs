@@ -1,6 +1,6 @@
 //! Everything about a program of the family that its own file shows.
 
-use super::loadable::{ModuleFile, Server};
+use super::loadable::{self, ModuleFile, Server};
 use super::memory::Memory;
 use super::modules::{self, Hints, Table};
 use super::scan::{self, Found};
@@ -11,7 +11,7 @@ use crate::facts::{Base, ConfigureArgument, Conflict, Linkage, Module, ModuleOri
 use crate::image::Image;
 use crate::image::linkage::Linkage as Linked;
 use crate::image::pointers::Pointers;
-use crate::image::symbols::Symbols;
+use crate::image::symbols::{SymbolTable, Symbols};
 use object::elf;
 use std::collections::BTreeSet;
 
@@ -39,9 +39,9 @@ pub fn read(image: &Image, linkage: &Linked, symbols: &Symbols, pointers: &Point
     if is_module {
         out.product = module_product(&table);
     }
-    let listed = identify::modules(&memory, symbols, &out.product, &out.nginx, &table, is_module);
+    let listed = identify::modules(&memory, symbols, pointers, &out.product, &out.nginx, &table, is_module);
     out.problems.extend(listed.problems);
-    add_modules(&mut out, listed.modules, is_module, &exports.iter().collect::<Vec<_>>());
+    add_modules(&mut out, listed.modules, is_module, exports);
     let names: Vec<String> = out
         .nginx
         .modules
@@ -74,7 +74,17 @@ pub fn read(image: &Image, linkage: &Linked, symbols: &Symbols, pointers: &Point
                 .insert(fact.to_owned(), Held::new(true, Strength::Structural, Source::Imports));
         }
     }
-    out.server = server(&out, &table, &names);
+    if let Some(own) = names.iter().position(|name| name == "ngx_http_upstream_keepalive_module") {
+        // Since 1.29.7 upstreams keep connections without being told, and the directive takes a second argument.
+        const TAKE2: u64 = 4;
+        let directive =
+            table.structures.get(own).and_then(|s| directives::type_of(&memory, pointers, s, "keepalive"));
+        if let Some(kind) = directive {
+            let held = Held::new(kind & TAKE2 != 0, Strength::Structural, Source::ModuleTable);
+            out.nginx.features.insert("nginx.upstream_keepalive_default".to_owned(), held);
+        }
+    }
+    out.server = server(&out, &table, &names, exports);
     Some(out)
 }
 
@@ -94,7 +104,19 @@ pub fn read_module(
         version: server.version,
         signature: server.signature,
         angie: server.angie,
+        needs: own_symbols(symbols.dynamic(image, linkage), true),
     })
+}
+
+/// Names of the family's own symbols that a file needs (and cannot do without), or exports.
+fn own_symbols(table: &SymbolTable, needed: bool) -> BTreeSet<String> {
+    table
+        .iter()
+        .filter(|s| s.undefined == needed && !(needed && s.is_weak()))
+        .map(|s| s.base_name())
+        .filter(|name| loadable::is_own_symbol(name))
+        .map(|name| String::from_utf8_lossy(name).into_owned())
+        .collect()
 }
 
 /// A loadable module names no program; its structures hold the version it was compiled for.
@@ -110,12 +132,7 @@ fn module_product(table: &Table) -> Product {
     }
 }
 
-fn add_modules(
-    out: &mut NginxFacts,
-    listed: Option<Vec<Module>>,
-    is_module: bool,
-    exports: &[crate::image::symbols::Symbol<'_>],
-) {
+fn add_modules(out: &mut NginxFacts, listed: Option<Vec<Module>>, is_module: bool, exports: &SymbolTable) {
     let Some(mut modules) = listed else { return };
     let exported: BTreeSet<&[u8]> = exports.iter().filter(|s| !s.undefined).map(|s| s.name).collect();
     let arguments = out.nginx.configure_arguments.clone().unwrap_or_default();
@@ -302,7 +319,7 @@ fn add_features(out: &mut NginxFacts, memory: &Memory<'_>, found: &Found, is_mod
     out.nginx.features = features;
 }
 
-fn server(out: &NginxFacts, table: &Table, names: &[String]) -> Option<Server> {
+fn server(out: &NginxFacts, table: &Table, names: &[String], symbols: &SymbolTable) -> Option<Server> {
     let first = table.structures.first()?;
     Some(Server {
         family: if first.angie { Family::Angie } else { version::family(Some(&out.product)) },
@@ -311,6 +328,7 @@ fn server(out: &NginxFacts, table: &Table, names: &[String]) -> Option<Server> {
         signature: out.nginx.signature.as_ref().map(|s| s.raw.clone()),
         angie: first.angie,
         modules: names.to_vec(),
+        exports: own_symbols(symbols, false),
     })
 }
 
@@ -462,7 +480,7 @@ mod tests {
         let mut p = Program::new(WIDE);
         p.text("nginx version: nginx/1.4.7\n");
         p.text("built by gcc 4.7.2\nTLS SNI support enabled\nconfigure arguments: --without-http\n");
-        let names = [
+        let want = [
             "ngx_core_module",
             "ngx_errlog_module",
             "ngx_conf_module",
@@ -470,16 +488,24 @@ mod tests {
             "ngx_event_core_module",
             "ngx_epoll_module",
         ];
-        let kinds = [b"CORE", b"CORE", b"CONF", b"CORE", b"EVNT", b"EVNT"];
-        let mut table: Vec<u64> = kinds.iter().map(|kind| p.old_module(**kind, 0)).collect();
+        let kinds = [*b"CORE", *b"CORE", *b"CONF", *b"CORE", *b"EVNT", *b"EVNT"];
+        let directives: [&[&str]; 6] =
+            [&["daemon"], &["error_log"], &["include"], &["events"], &["use"], &["epoll_events"]];
+        let mut table = Vec::new();
+        for (kind, names) in kinds.iter().zip(directives) {
+            let commands = p.directives(names);
+            table.push(p.old_module(*kind, commands));
+        }
+        let commands = p.directives(&["own_thing"]);
+        table.push(p.old_module(*b"OWNS", commands));
         table.push(0);
         p.words(&table);
         let got = facts(&p).unwrap();
-        assert_eq!(super::tests::names(&got, Linkage::Static), names);
+        let found = names(&got, Linkage::Static);
+        assert_eq!(found[..6], want);
+        assert_eq!(found[6], "(unnamed module with the directive own_thing)");
         assert_eq!(got.nginx.compiler_line.as_deref(), Some("gcc 4.7.2"));
         assert_eq!(got.nginx.configure_raw.as_deref(), Some(" --without-http"));
-        let sources = &got.nginx.modules.as_ref().unwrap()[0].sources;
-        assert_eq!(sources[..], [Source::ModuleTable, Source::ConfigureArguments]);
     }
 
     #[test]

@@ -327,7 +327,7 @@ pub fn expected(
 }
 
 /// Rows in the order of the module table of that version.
-fn in_order(version: Version) -> impl Iterator<Item = &'static Known> {
+pub(super) fn in_order(version: Version) -> impl Iterator<Item = &'static Known> {
     // Up to 1.9.10 the regex module came after the event modules.
     let late_regex = version < Version(1, 9, 11);
     let regex = known("ngx_regex_module");

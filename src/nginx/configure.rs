@@ -120,36 +120,6 @@ pub fn last_value<'a>(arguments: &'a [ConfigureArgument], name: &str) -> Option<
     arguments.iter().rev().find(|a| a.name == name)?.value.as_deref()
 }
 
-/// Splits a value into the words a shell would make of it: nginx hands the options to `make`, whose
-/// recipes a shell reads. A quote that is never closed reaches to the end.
-pub fn shell_words(text: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
-    let mut quote = None;
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        match (quote, c) {
-            (Some(q), c) if c == q => quote = None,
-            (None, '\'' | '"') => {
-                quote = Some(c);
-                word.get_or_insert_default();
-            }
-            (None, '\\') => {
-                if let Some(next) = chars.next() {
-                    word.get_or_insert_default().push(next);
-                }
-            }
-            (Some('"'), '\\') if chars.peek().is_some_and(|n| "\"\\$`".contains(*n)) => {
-                word.get_or_insert_default().extend(chars.next());
-            }
-            (None, c) if c.is_whitespace() => words.extend(word.take()),
-            (_, c) => word.get_or_insert_default().push(c),
-        }
-    }
-    words.extend(word);
-    words
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -241,15 +211,6 @@ mod tests {
         assert_eq!(cut.list[0].value.as_deref(), Some("-O2 -g"));
     }
 
-    #[test]
-    fn words_as_a_shell_makes_them() {
-        assert_eq!(
-            shell_words(r#"-DX='a b' "-DY=c d" -DZ=\"e\" '' -O2"#),
-            ["-DX=a b", "-DY=c d", "-DZ=\"e\"", "", "-O2"]
-        );
-        assert_eq!(shell_words("-DX='-O0 x' -O2"), ["-DX=-O0 x", "-O2"]);
-    }
-
     /// What `auto/options` does with one argument.
     fn as_configure_writes(name: &str, value: &str) -> String {
         if value.contains(' ') { format!(" {name}='{value}'") } else { format!(" {name}={value}") }
@@ -259,7 +220,6 @@ mod tests {
         #[test]
         fn never_panics(text in "\\PC*") {
             parse(&text);
-            shell_words(&text);
         }
 
         #[test]

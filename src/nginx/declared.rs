@@ -5,10 +5,11 @@
 //! variable `CFLAGS` is set, it replaces all that (`auto/cc/conf`) and is recorded nowhere; before 1.29.4 the
 //! `built by` line was missing in that case.
 
-use super::configure::{last_value, shell_words};
-use super::version::Version;
+use super::configure::last_value;
+use super::version::{self, Family, Version};
 use crate::compiler::Level;
-use crate::facts::ConfigureArgument;
+use crate::compiler::options::{self, WithoutLevel, split_shell};
+use crate::facts::{ConfigureArgument, Product};
 
 /// A declared level.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,71 +26,14 @@ pub struct Declared {
     pub quote: Option<String>,
 }
 
-/// Options of gcc and clang whose argument is the next word, which must not be read as an option.
-const TAKES_NEXT_WORD: [&str; 24] = [
-    "-o",
-    "-D",
-    "-U",
-    "-I",
-    "-L",
-    "-l",
-    "-u",
-    "-x",
-    "-z",
-    "-T",
-    "-include",
-    "-imacros",
-    "-isystem",
-    "-idirafter",
-    "-iquote",
-    "-MF",
-    "-MT",
-    "-MQ",
-    "-Xlinker",
-    "-Xassembler",
-    "-Xpreprocessor",
-    "-Xclang",
-    "--param",
-    "-aux-info",
-];
-
-/// The `-O` options of a command line in order, each with the level it stands for.
-fn level_options(flags: &[String]) -> Vec<(&str, Level)> {
-    let mut found = Vec::new();
-    let mut words = flags.iter();
-    while let Some(word) = words.next() {
-        if TAKES_NEXT_WORD.contains(&word.as_str()) {
-            words.next();
-        } else if let Some(level) = level_of(word) {
-            found.push((word.as_str(), level));
-        }
-    }
-    found
+/// The level that words of a command line ask for; `Unknown` if none does.
+fn level_word(flags: &[String]) -> options::LevelWord {
+    options::level(&options::group(flags), WithoutLevel::Unknown("no -O"))
 }
 
-fn level_of(word: &str) -> Option<Level> {
-    Some(match word.strip_prefix("-O")? {
-        "" | "1" => Level::O1,
-        "0" => Level::O0,
-        "2" => Level::O2,
-        "g" => Level::Og,
-        "s" => Level::Os,
-        "z" => Level::Oz,
-        "fast" => Level::Ofast,
-        digits if digits.bytes().all(|b| b.is_ascii_digit()) => {
-            if digits.bytes().all(|b| b == b'0') {
-                Level::O0
-            } else {
-                Level::O3
-            }
-        }
-        _ => return None,
-    })
-}
-
-/// The level a command line's options stand for: the last `-O` wins. `None` if there is none.
-pub fn declared_level(flags: &[String]) -> Option<Level> {
-    level_options(flags).last().map(|(_, level)| *level)
+/// The level of words that hold an `-O`.
+fn declared_level(flags: &[String]) -> Option<Level> {
+    Some(level_word(flags).level).filter(|level| *level != Level::Unknown)
 }
 
 /// The level the arguments declare for the program's own code.
@@ -97,17 +41,16 @@ pub fn declared_level(flags: &[String]) -> Option<Level> {
 /// `compiler_line` is the text after `built by`.
 pub fn declared(
     arguments: &[ConfigureArgument],
-    version: Option<Version>,
+    product: Option<&Product>,
     compiler_line: Option<&str>,
 ) -> Declared {
     let option = last_value(arguments, "--with-cc-opt");
-    let flags = option.map(shell_words).unwrap_or_default();
+    let flags = option.map(split_shell).unwrap_or_default();
     let quote = option.map(|value| quoted("--with-cc-opt", value));
-    let own = own_options(version, compiler_line);
-    let given: Vec<(String, Level)> =
-        level_options(&flags).into_iter().map(|(word, level)| (word.to_owned(), level)).collect();
-    if let Some(((winner, level), earlier)) = given.split_last() {
-        let mut overridden: Vec<String> = earlier.iter().map(|(word, _)| word.clone()).collect();
+    let own = own_options(product, compiler_line);
+    let word = level_word(&flags);
+    if let Some(winner) = word.winner {
+        let mut overridden = word.overridden;
         if own == Own::Bare {
             overridden.insert(0, "-O".to_owned());
         }
@@ -115,10 +58,10 @@ pub fn declared(
             [] => format!("{winner} is given in --with-cc-opt"),
             list => format!("the last -O wins: {winner} overrides {}", list.join(" ")),
         };
-        return Declared { level: *level, flags, overridden, why, quote };
+        return Declared { level: word.level, flags, overridden, why, quote };
     }
     // The compiler's name may carry options of its own: --with-cc='gcc -O0'.
-    let in_cc = last_value(arguments, "--with-cc").map(shell_words).unwrap_or_default();
+    let in_cc = last_value(arguments, "--with-cc").map(split_shell).unwrap_or_default();
     let in_cc_level = declared_level(&in_cc);
     let (level, why) = match (own, in_cc_level) {
         (Own::Bare, _) => {
@@ -167,9 +110,21 @@ enum Own {
     Maybe,
 }
 
-fn own_options(version: Option<Version>, compiler_line: Option<&str>) -> Own {
-    // From 1.29.4 on the line is there whether or not CFLAGS was set.
-    let line_tells = version.is_some_and(|v| v < Version(1, 29, 4));
+/// Whether the `built by` line is missing where `CFLAGS` was set. nginx prints it in any case since 1.29.4, Angie reads
+/// the compiler's version apart from its options since 1.7.0.
+fn line_tells(product: Option<&Product>) -> bool {
+    let own: Option<Version> = product.and_then(|p| p.version.as_deref()).and_then(|v| v.parse().ok());
+    match version::family(product) {
+        Family::Angie => own.is_some_and(|v| v < Version(1, 7, 0)),
+        Family::Freenginx => false,
+        Family::Nginx | Family::Tengine => {
+            version::nginx_version(product).is_some_and(|v| v < Version(1, 29, 4))
+        }
+    }
+}
+
+fn own_options(product: Option<&Product>, compiler_line: Option<&str>) -> Own {
+    let line_tells = line_tells(product);
     match compiler_line {
         Some(line) if line.starts_with("Sun C") => Own::Other("Sun C"),
         Some(_) if line_tells => Own::Bare,
@@ -220,7 +175,7 @@ pub fn bundled_libraries(arguments: &[ConfigureArgument]) -> Vec<(&'static str, 
             continue;
         }
         let option = last_value(arguments, with_options).filter(|value| !value.is_empty());
-        let flags = option.map(shell_words).unwrap_or_default();
+        let flags = option.map(split_shell).unwrap_or_default();
         let (level, why) = match (library, declared_level(&flags), option) {
             (_, Some(level), _) => (level, format!("the last -O in {with_options}")),
             ("openssl", None, _) if flags.iter().any(|f| f == "-d" || f == "--debug") => {
@@ -245,19 +200,24 @@ mod tests {
     use crate::nginx::configure::parse;
 
     const GCC: Option<&str> = Some("gcc 12.2.0 (Debian 12.2.0-14+deb12u1) ");
-    const V1_22: Option<Version> = Some(Version(1, 22, 1));
+    const V1_22: &str = "nginx version: nginx/1.22.1";
 
-    fn level(text: &str, version: Option<Version>, line: Option<&str>) -> Level {
-        declared(&parse(text).list, version, line).level
+    fn read(text: &str, version_line: &str, line: Option<&str>) -> Declared {
+        let product = version::product(&[version_line]);
+        declared(&parse(text).list, product.as_ref(), line)
+    }
+
+    fn level(text: &str, version_line: &str, line: Option<&str>) -> Level {
+        read(text, version_line, line).level
     }
 
     #[test]
     fn the_last_level_wins() {
-        let d = declared(&parse("--with-cc-opt='-O2 -O0'").list, V1_22, GCC);
+        let d = read("--with-cc-opt='-O2 -O0'", V1_22, GCC);
         assert_eq!((d.level, d.overridden.join(" ")), (Level::O0, "-O -O2".to_owned()));
         assert_eq!(d.quote.as_deref(), Some("--with-cc-opt='-O2 -O0'"));
         assert_eq!(level("--with-cc-opt=-O0 --with-cc-opt=-O3", V1_22, GCC), Level::O3);
-        assert_eq!(level("--with-cc-opt='-O0 -g -DX=1'", None, None), Level::O0);
+        assert_eq!(level("--with-cc-opt='-O0 -g -DX=1'", "", None), Level::O0);
         for (flag, want) in [
             ("-O", Level::O1),
             ("-O9", Level::O3),
@@ -265,7 +225,7 @@ mod tests {
             ("-Ofast", Level::Ofast),
             ("-Oz", Level::Oz),
         ] {
-            assert_eq!(level(&format!("--with-cc-opt={flag}"), None, None), want);
+            assert_eq!(level(&format!("--with-cc-opt={flag}"), "", None), want);
         }
     }
 
@@ -279,10 +239,13 @@ mod tests {
     fn nginx_itself_compiles_with_a_bare_o_unless_cflags_was_set() {
         assert_eq!(level("--with-debug", V1_22, GCC), Level::O1);
         assert_eq!(level("--with-debug", V1_22, None), Level::Unknown);
-        assert_eq!(level("", Some(Version(1, 29, 4)), GCC), Level::Unknown);
-        assert_eq!(level("", None, GCC), Level::Unknown);
-        assert!(declared(&[], V1_22, None).why.contains("CFLAGS"));
-        assert!(declared(&[], V1_22, Some("clang 10.0.1")).why.contains("-O2"));
+        assert_eq!(level("", "nginx version: nginx/1.29.4", GCC), Level::Unknown);
+        assert_eq!(level("", "", GCC), Level::Unknown);
+        assert_eq!(level("", "Angie version: Angie/1.4.1", GCC), Level::O1);
+        assert_eq!(level("", "Angie version: Angie/1.11.0", GCC), Level::Unknown);
+        assert_eq!(level("", "nginx version: openresty/1.27.1.2", GCC), Level::O1);
+        assert!(read("", V1_22, None).why.contains("CFLAGS"));
+        assert!(read("", V1_22, Some("clang 10.0.1")).why.contains("-O2"));
     }
 
     #[test]

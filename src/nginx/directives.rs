@@ -33,6 +33,21 @@ pub(super) fn of_module(memory: &Memory<'_>, pointers: &Pointers, structure: &St
     names
 }
 
+/// The type word of one of a module's directives: where it may stand and how many arguments it takes
+/// (`NGX_CONF_TAKE1` and following, `src/core/ngx_conf_file.h`).
+pub(super) fn type_of(
+    memory: &Memory<'_>,
+    pointers: &Pointers,
+    structure: &Structure,
+    name: &str,
+) -> Option<u64> {
+    let word = memory.word_size();
+    let index = of_module(memory, pointers, structure).iter().position(|found| found == name)?;
+    let entry = structure.commands?.checked_add((index as u64).checked_mul(WORDS * word)?)?;
+    let bytes = memory.read(entry.checked_add(2 * word)?, word)?;
+    memory.format.word(&bytes, 0)
+}
+
 /// All directives with their modules, in the order of the table.
 pub(super) fn all<'n>(
     memory: &Memory<'_>,

@@ -1,10 +1,12 @@
 //! Names for the entries of the module table, and where each comes from.
 
+use super::alignment::{self, Seen};
 use super::memory::Memory;
 use super::modules::Table;
-use super::{binary, declared_modules};
+use super::{binary, declared_modules, directives, version};
 use crate::evidence::Source;
 use crate::facts::{self, Linkage, Module, ModuleOrigin, Problem, Product};
+use crate::image::pointers::Pointers;
 use crate::image::symbols::Symbols;
 use std::collections::BTreeMap;
 
@@ -14,11 +16,12 @@ pub(super) struct Listed {
     pub(super) problems: Vec<Problem>,
 }
 
-/// Names every entry of the table. Since 1.9.11 the program holds the names; before, symbols do, or the order that
-/// configure makes of its arguments, if it fits the table in number and kinds.
+/// Names every entry of the table. Since 1.9.11 the program holds the names; before, symbols do, or order, kinds and
+/// directives, compared with what the version has and the configure arguments ask for.
 pub(super) fn modules(
     memory: &Memory<'_>,
     symbols: &Symbols,
+    pointers: &Pointers,
     product: &Product,
     nginx: &facts::Nginx,
     table: &Table,
@@ -60,16 +63,36 @@ pub(super) fn modules(
     if let Some(arguments) = arguments.filter(|_| !is_module) {
         declared = declared_modules(product, arguments, Linkage::Static, &mut problems);
     }
-    let fits = declared.len() == table.structures.len()
-        && declared
+    let directives: Vec<Vec<String>> =
+        table.structures.iter().map(|s| directives::of_module(memory, pointers, s)).collect();
+    if let Some(version) = version::nginx_version(Some(product)).filter(|_| !is_module) {
+        let seen: Vec<Seen<'_>> = table
+            .structures
             .iter()
-            .zip(&table.structures)
-            .all(|(module, s)| kind_of(&module.name).is_none_or(|k| k == s.kind));
-    if fits {
-        for module in &mut declared {
-            module.sources.insert(0, Source::ModuleTable);
+            .zip(&directives)
+            .map(|(structure, directives)| Seen { structure, directives })
+            .collect();
+        let expected: Vec<&str> = declared.iter().map(|m| m.name.as_str()).collect();
+        let names = alignment::align(&seen, version::family(Some(product)), version, &expected);
+        let added = declared.iter().any(|m| m.origin == ModuleOrigin::ThirdParty);
+        let modules = names.iter().zip(&directives).map(|(name, directives)| match name {
+            Some(name) => module((*name).to_owned(), &[Source::ModuleTable]),
+            None => Module {
+                name: unnamed(directives),
+                linkage,
+                origin: if added { ModuleOrigin::ThirdParty } else { ModuleOrigin::Unknown },
+                sources: vec![Source::ModuleTable],
+            },
+        });
+        let modules: Vec<Module> = modules.collect();
+        let nameless = names.iter().filter(|name| name.is_none()).count();
+        if nameless > 0 {
+            problems.push(Problem::notice(
+                "unnamed-modules",
+                format!("{nameless} modules have no names in this file and are told by their directives"),
+            ));
         }
-        return Listed { modules: Some(declared), problems };
+        return Listed { modules: Some(modules), problems };
     }
     problems.push(Problem::damage(
         "unnamed-modules",
@@ -82,6 +105,14 @@ fn module_origin(name: &str) -> ModuleOrigin {
     match super::catalogue::known(name) {
         Some(_) => ModuleOrigin::Builtin,
         None => ModuleOrigin::ThirdParty,
+    }
+}
+
+/// What stands for the name of a module that nothing names.
+fn unnamed(directives: &[String]) -> String {
+    match directives.first() {
+        Some(first) => format!("(unnamed module with the directive {first})"),
+        None => "(unnamed module without directives)".to_owned(),
     }
 }
 
@@ -101,26 +132,4 @@ fn from_symbols(memory: &Memory<'_>, symbols: &Symbols, table: &Table) -> Option
         .iter()
         .map(|s| by_address.get(&s.address).map(|name| String::from_utf8_lossy(name).into_owned()))
         .collect()
-}
-
-/// The kind a module of that name has; `None` where the name does not tell.
-fn kind_of(name: &str) -> Option<&'static str> {
-    Some(match name {
-        "ngx_conf_module" => "CONF",
-        "ngx_http_module" | "ngx_mail_module" | "ngx_stream_module" | "ngx_events_module" => "CORE",
-        "ngx_event_core_module"
-        | "ngx_epoll_module"
-        | "ngx_select_module"
-        | "ngx_poll_module"
-        | "ngx_rtsig_module"
-        | "ngx_kqueue_module"
-        | "ngx_devpoll_module"
-        | "ngx_eventport_module"
-        | "ngx_aio_module" => "EVNT",
-        name if name.starts_with("ngx_http_") => "HTTP",
-        name if name.starts_with("ngx_mail_") => "MAIL",
-        name if name.starts_with("ngx_stream_") => "STRM",
-        name if super::catalogue::known(name).is_some() => "CORE",
-        _ => return None,
-    })
 }

@@ -4,6 +4,7 @@
 use super::signature;
 use super::version::{Family, Version};
 use crate::facts::DynamicModule;
+use std::collections::BTreeSet;
 
 /// What a server holds a module against.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub struct Server {
     pub angie: bool,
     /// Modules compiled in.
     pub modules: Vec<String>,
+    /// Symbols of the program's own that it exports to modules; empty where it exports none or they could not be read.
+    pub exports: BTreeSet<String>,
 }
 
 /// A module file, as far as the server looks at it.
@@ -35,10 +38,18 @@ pub struct ModuleFile {
     pub signature: Option<String>,
     /// Whether it was compiled for Angie.
     pub angie: bool,
+    /// Symbols it needs of the server or of modules loaded before it (those that begin with `ngx_` or `ndk_`).
+    pub needs: BTreeSet<String>,
+}
+
+/// Whether a symbol is one that servers and modules of the family share.
+pub(super) fn is_own_symbol(name: &[u8]) -> bool {
+    name.starts_with(b"ngx_") || name.starts_with(b"ndk_")
 }
 
 /// Predicts the result of `load_module`. `loadable` is `None` where one of the sides could not be read.
-/// Not looked at: symbols that another module has to bring, and the machine.
+/// Also `None` where the module needs symbols that the server does not export and another module has to bring.
+/// Not looked at: libraries the module needs, and the machine.
 pub fn loadable(server: &Server, file: &ModuleFile) -> DynamicModule {
     let path = &file.path;
     let mut why_not = None;
@@ -65,6 +76,15 @@ pub fn loadable(server: &Server, file: &ModuleFile) -> DynamicModule {
     } else if unknown {
         loadable = None;
         why_not = Some("version number or signature of module or server could not be read".to_owned());
+    }
+    let missing: Vec<&str> = file.needs.difference(&server.exports).map(String::as_str).collect();
+    if loadable == Some(true) && !missing.is_empty() && !server.exports.is_empty() {
+        let shown = missing.get(..3).unwrap_or(&missing).join(", ");
+        let more = if missing.len() > 3 { format!(" and {} more", missing.len() - 3) } else { String::new() };
+        loadable = None;
+        why_not = Some(format!(
+            "needs symbols that the server does not export, so another module must be loaded before it: {shown}{more}"
+        ));
     }
     DynamicModule {
         path: path.clone(),
@@ -97,6 +117,7 @@ mod tests {
             version: server().version,
             signature: server().signature,
             angie: false,
+            needs: BTreeSet::new(),
         }
     }
 
@@ -116,6 +137,13 @@ mod tests {
         assert!(why(&server(), &bad).unwrap().ends_with("\"ngx_http_geoip_module\" is already loaded"));
         let angie = Server { angie: true, ..server() };
         assert!(why(&angie, &file()).unwrap().ends_with("is built not for Angie"));
+        let exports = ["ngx_palloc".to_owned()].into();
+        let with_symbols = Server { exports, ..server() };
+        let needs = |name: &str| ModuleFile { needs: [name.to_owned()].into(), ..file() };
+        assert_eq!(loadable(&with_symbols, &needs("ngx_palloc")).loadable, Some(true));
+        let open = loadable(&with_symbols, &needs("ndk_set_var_value"));
+        assert_eq!(open.loadable, None);
+        assert!(open.why_not.unwrap().ends_with("before it: ndk_set_var_value"));
         let unread = ModuleFile { signature: None, ..file() };
         assert_eq!(loadable(&server(), &unread).loadable, None);
     }

@@ -21,12 +21,15 @@ const SEARCHED: u64 = 256 << 10;
 pub(super) struct Memory<'a> {
     pub(super) image: &'a Image,
     pub(super) format: Format,
+    /// Address, size and file offset of what is loaded from the file, by address.
+    loaded: Vec<(u64, u64, u64)>,
     windows: RefCell<HashMap<u64, Rc<[u8]>>>,
 }
 
 impl<'a> Memory<'a> {
     pub(super) fn new(image: &'a Image) -> Self {
-        Self { image, format: Format::from(image.header), windows: RefCell::default() }
+        let loaded = image.loaded_segments().map(|s| (s.address, s.file_size, s.offset)).collect();
+        Self { image, format: Format::from(image.header), loaded, windows: RefCell::default() }
     }
 
     /// Size of an address in bytes.
@@ -36,18 +39,19 @@ impl<'a> Memory<'a> {
 
     /// The bytes of the file image from `address` on: as many as its window and segment hold, none outside.
     fn from(&self, address: u64) -> Option<(Rc<[u8]>, usize)> {
-        let segment = self
-            .image
-            .loaded_segments()
-            .find(|s| address.checked_sub(s.address).is_some_and(|at| at < s.file_size))?;
-        let at = address - segment.address;
+        let last = self.loaded.partition_point(|(start, ..)| *start <= address).checked_sub(1)?;
+        let (begin, file_size, file_offset) = *self.loaded.get(last)?;
+        let at = address - begin;
+        if at >= file_size {
+            return None;
+        }
         let start = at - at % WINDOW;
-        let offset = segment.offset.checked_add(start)?;
+        let offset = file_offset.checked_add(start)?;
         let skip = (at % WINDOW) as usize;
         if let Some(window) = self.windows.borrow().get(&offset) {
             return (skip < window.len()).then(|| (Rc::clone(window), skip));
         }
-        let size = WINDOW.min(segment.file_size - start);
+        let size = WINDOW.min(file_size - start);
         let mut bytes = vec![0; size as usize];
         let got = self.image.input.read_at(offset, &mut bytes).ok()?;
         bytes.truncate(got);

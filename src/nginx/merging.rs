@@ -6,9 +6,10 @@
 //! copy is its own, beside many that share one, was compiled apart from them.
 //! Limits: clang merges at `-O0` too; `-fno-merge-constants`, and lld with `-O0`, keep copies apart at any level.
 
-use super::configure::{last_value, shell_words};
+use super::configure::last_value;
 use super::declared;
 use super::modules::Structure;
+use crate::compiler::options::split_shell;
 use crate::evidence::{Claim, Scope, Source, Strength};
 use crate::facts::ConfigureArgument;
 use std::collections::BTreeMap;
@@ -49,7 +50,7 @@ pub(super) fn read(structures: &[Structure]) -> Option<Merging> {
 pub(super) fn explained_otherwise(arguments: &[ConfigureArgument], compiler_line: Option<&str>) -> bool {
     let other_compiler =
         compiler_line.and_then(declared::compiler).is_some_and(|(family, _)| family != "gcc");
-    let words = |option: &str| last_value(arguments, option).map(shell_words).unwrap_or_default();
+    let words = |option: &str| last_value(arguments, option).map(split_shell).unwrap_or_default();
     let has = |list: &[String], flag: &str| list.iter().any(|word| word == flag);
     let compile = words("--with-cc-opt");
     let link = words("--with-ld-opt");

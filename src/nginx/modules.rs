@@ -14,6 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const WORDS: usize = 25;
 /// Most structures looked at.
 const MAX_MODULES: usize = 2048;
+/// Most pointers to one kind of thing followed; real programs have a few for each module.
+const MAX_CANDIDATES: usize = 16 << 10;
 /// Longest module name accepted.
 const MAX_NAME: usize = 200;
 /// `spare1` of Angie's modules: the sum of the letters of its name.
@@ -89,8 +91,13 @@ fn signed(
 ) -> BTreeMap<u64, Structure> {
     let word = memory.word_size();
     let mut out = BTreeMap::new();
+    let mut left = MAX_CANDIDATES;
     for (text, _) in signatures {
         for slot in pointers.slots_pointing_to(memory.image, *text) {
+            if left == 0 {
+                return out;
+            }
+            left -= 1;
             let Some(base) = slot.checked_sub(6 * word) else { continue };
             if out.len() >= MAX_MODULES {
                 return out;
@@ -204,6 +211,9 @@ fn table(
     let mut slots: BTreeMap<u64, u64> = BTreeMap::new();
     for base in structures.keys() {
         for slot in pointers.slots_pointing_to(memory.image, *base) {
+            if slots.len() >= MAX_CANDIDATES {
+                break;
+            }
             slots.insert(slot, *base);
         }
     }
@@ -247,8 +257,8 @@ fn names(
 ) -> Option<Vec<String>> {
     let word = memory.word_size();
     let length = (count as u64).checked_add(1)?.checked_mul(word)?;
-    for text in core_module {
-        for slot in pointers.slots_pointing_to(memory.image, *text) {
+    for text in core_module.iter().take(64) {
+        for slot in pointers.slots_pointing_to(memory.image, *text).into_iter().take(64) {
             if let Some(names) = names_at(memory, pointers, slot, count) {
                 return Some(names);
             }

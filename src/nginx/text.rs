@@ -7,6 +7,9 @@ use crate::facts::{OpenSsl, Product};
 /// How far a text is searched for the lines that make it one of these.
 const LOOKED_AT: usize = 64 << 10;
 
+/// Most lines joined to one text of arguments.
+const MAX_CONTINUATIONS: usize = 200;
+
 /// Beginnings of the lines that programs of the family print.
 const LINES: [&str; 9] = [
     "nginx version: ",
@@ -91,9 +94,13 @@ pub fn parse(text: &str) -> VersionText {
             let mut raw = rest.trim_end().to_owned();
             let mut arguments = configure::parse(&raw);
             // A value that is still open, or a line of further options, was broken by whatever carried the text here.
+            let mut left = MAX_CONTINUATIONS;
             while let Some(next) = lines.next_if(|next| {
-                !begins_a_part(next) && (arguments.unterminated || next.trim_start().starts_with("--"))
+                left > 0
+                    && !begins_a_part(next)
+                    && (arguments.unterminated || next.trim_start().starts_with("--"))
             }) {
+                left -= 1;
                 raw.push(' ');
                 raw.push_str(next.trim());
                 arguments = configure::parse(&raw);

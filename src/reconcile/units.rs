@@ -3,7 +3,7 @@
 use crate::compiler::Level;
 use crate::compiler::options::Recorded;
 use crate::compiler::producer::{self, Family, Producer};
-use crate::compiler::unit_kind;
+use crate::compiler::{Library, library_of, unit_kind};
 use crate::evidence::dwarf_producer::{DwarfUnit, DwarfUnitKind};
 use crate::evidence::{Held, Source, Strength};
 use crate::facts::{CompilerSeen, Cpu, FlagCount, Unit, UnitKind};
@@ -18,6 +18,47 @@ pub struct Units {
     pub compilers: Vec<CompilerSeen>,
     /// Index of each unit in the list it was understood from, ascending.
     pub origins: Vec<usize>,
+    /// The library each unit is of, if it is one's.
+    pub libraries: Vec<Option<Library>>,
+}
+
+impl Units {
+    /// Units of a library are the file's own where the file is that library: its soname says so, or there is
+    /// nothing else in it (a separate debug file does not keep the soname). Rust's standard library is prebuilt
+    /// and linked in everywhere, so that being alone proves nothing there.
+    pub fn own_library(&mut self, soname: Option<&[u8]>) {
+        let soname = soname.map(String::from_utf8_lossy);
+        let alone = !self.units.iter().any(|unit| unit.kind == UnitKind::Source);
+        for (unit, library) in self.units.iter_mut().zip(&self.libraries) {
+            let Some(library) = library else { continue };
+            let is_file = soname.as_deref().is_some_and(|name| library.is_named(name));
+            let rust = unit.compiler.as_deref().is_some_and(|compiler| compiler.starts_with("rustc"));
+            if is_file || (alone && !rust) {
+                unit.kind = UnitKind::Source;
+            }
+        }
+    }
+}
+
+impl Units {
+    /// Gives the units of one relocatable file their bytes. Its sections all begin at address 0, so that ranges of
+    /// several units cannot be told apart by address: a unit that is alone has all the text, of several each
+    /// has what its own ranges sum to. Returns the bytes that belong to the file's text.
+    pub fn share_relocatable(&mut self, text: u64) -> u64 {
+        match self.units.as_mut_slice() {
+            [] => text,
+            [unit] => {
+                unit.text_bytes = text;
+                text
+            }
+            units => {
+                for unit in units.iter_mut() {
+                    unit.text_bytes = unit.ranges.iter().map(|r| r.end.saturating_sub(r.start)).sum();
+                }
+                units.iter().map(|unit| unit.text_bytes).sum()
+            }
+        }
+    }
 }
 
 /// Understands all units. Equal producers are parsed once.
@@ -57,6 +98,9 @@ pub fn understand(dwarf: &[DwarfUnit], member: Option<&str>) -> Units {
                 producer.raw.clone(),
             ))
             .or_default() += 1;
+        let library =
+            (kind == UnitKind::Library).then(|| library_of(producer, &name, comp_dir.as_deref())).flatten();
+        result.libraries.push(library);
         result.units.push(of_producer(producer, kind, blank(name, comp_dir, member, unit)));
     }
     result.compilers = seen
@@ -174,13 +218,8 @@ pub fn compilers_named<'a>(idents: impl Iterator<Item = &'a [u8]>) -> Vec<Compil
     let mut list: Vec<CompilerSeen> = idents
         .map(|ident| {
             let raw = lossy(ident);
-            let (family, version) = match raw.strip_prefix("GCC: ") {
-                Some(rest) => ("gcc".to_owned(), rest.rsplit(' ').next().map(str::to_owned)),
-                None => {
-                    let producer = producer::parse(ident);
-                    (producer.family.as_str().to_owned(), producer.version)
-                }
-            };
+            let (family, version) = producer::parse_ident(ident);
+            let family = family.as_str().to_owned();
             CompilerSeen { family, version, language: None, units: 0, raw }
         })
         .collect();

@@ -23,6 +23,8 @@ struct Access {
     first: u32,
     second: Option<u32>,
     base: u32,
+    /// Bytes moved by one register.
+    width: i64,
     /// Byte offset; `None` for an index register or for an address that is written back.
     offset: Option<i64>,
 }
@@ -65,6 +67,12 @@ struct Reader {
     begun: bool,
     /// Number of the last instruction that restored frame pointer and link register.
     epilogue: Option<u32>,
+}
+
+/// Slots are told apart by offset, width and base register.
+fn key(base: u32, offset: i64, width: i64) -> i64 {
+    let from = if base == SP { FROM_STACK_POINTER } else { 0 };
+    offset ^ width << 48 ^ from
 }
 
 fn bits(word: u32, low: u32, count: u32) -> u32 {
@@ -119,7 +127,7 @@ impl Reader {
         if self.in_entry {
             self.entry(word, access);
         }
-        let Some(Access { load, base, offset, first, second }) = access else { return };
+        let Some(Access { load, base, offset, first, second, width }) = access else { return };
         if base != SP && !(base == FP && self.features.frame_pointer) {
             return;
         }
@@ -132,7 +140,7 @@ impl Reader {
         }
         self.features.slots += 1;
         let Some(offset) = offset else { return };
-        let slot = if base == SP { offset ^ FROM_STACK_POINTER } else { offset };
+        let slot = key(base, offset, width);
         if load {
             self.features.read_back |= self.first_slot == Some(slot);
         }
@@ -209,15 +217,13 @@ impl Reader {
                 return;
             };
             self.saves(access);
-            let step = if access.first >= 32 { 0 } else { 8 };
             for (place, register) in (0i64..).zip(registers) {
                 let Some(argument) = self.live(register) else { continue };
                 self.features.any_stored = true;
                 if argument == 0 || argument == FIRST_FLOAT && access.second.is_none() {
                     self.features.first_stored = true;
-                    let from = if access.base == SP { FROM_STACK_POINTER } else { 0 };
                     if self.first_slot.is_none() || argument == 0 {
-                        self.first_slot = Some((offset + step * place) ^ from);
+                        self.first_slot = Some(key(access.base, offset + access.width * place, access.width));
                     }
                 }
             }
@@ -285,6 +291,7 @@ fn access(word: u32) -> Option<Access> {
             first,
             second: Some(bits(word, 10, 5) + vector),
             base,
+            width: size,
             offset: plain.then_some(signed(word, 15, 7) * size),
         });
     }
@@ -303,7 +310,7 @@ fn access(word: u32) -> Option<Access> {
     } else {
         None
     };
-    Some(Access { load, first, second: None, base, offset })
+    Some(Access { load, first, second: None, base, width: 1 << scale, offset })
 }
 
 #[cfg(test)]

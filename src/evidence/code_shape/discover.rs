@@ -6,6 +6,7 @@
 //! Functions that are only called through pointers and have none of these are taken for the tail of the one before.
 
 use super::Code;
+use super::text::Loaded;
 use crate::image::functions::{Function, Origin, runtime_sections};
 use crate::image::{Image, merge};
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
@@ -50,11 +51,12 @@ fn sum(sizes: impl Iterator<Item = u64>) -> u64 {
 pub(super) fn functions(image: &Image, code: Code, gaps: &[Range<u64>]) -> (Vec<Function>, u64) {
     let mut starts: Vec<u64> = Vec::new();
     let mut left = image.limits.code_bytes;
+    let loaded = Loaded::of(image);
     for gap in gaps {
         let mut at = gap.start;
         while at < gap.end && left > 0 && starts.len() < image.limits.functions {
             let size = (gap.end - at).min(WINDOW).min(left);
-            let Some(bytes) = image.read_address(at, size) else { break };
+            let Some(bytes) = loaded.read(at, size) else { break };
             match code {
                 Code::X86 { bits } => sweep_x86(bits, &bytes, at, &mut starts),
                 Code::A64 => sweep_a64(&bytes, at, &mut starts),

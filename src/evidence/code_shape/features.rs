@@ -142,7 +142,9 @@ fn looks_optimized(f: &Features, arguments: Arguments) -> bool {
     if f.reloads() {
         return false;
     }
-    if f.saves_high {
+    // Sanitizers at -O0 make gcc save all registers, in functions that keep a frame pointer and store their
+    // arguments as ever; so there it takes an argument that stayed in its register as well.
+    if f.saves_high && (f.argument_used || !f.frame_pointer && !f.first_stored) {
         return true;
     }
     // An argument that is worked on in the register it came in, and never stored.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::evidence::Scope;
 use crate::image::{Input, functions};
 use crate::limits::Limits;
 use proptest::prelude::*;

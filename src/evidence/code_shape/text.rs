@@ -22,6 +22,37 @@ pub(super) struct Window<'a> {
     pub members: &'a [usize],
 }
 
+/// The loaded segments in order of address, so that finding one is quick however many a damaged file has.
+pub(super) struct Loaded<'a> {
+    image: &'a Image,
+    /// First address, address past the end, file offset.
+    segments: Vec<(u64, u64, u64)>,
+}
+
+impl<'a> Loaded<'a> {
+    pub(super) fn of(image: &'a Image) -> Self {
+        let segments = image
+            .loaded_segments()
+            .filter_map(|s| Some((s.address, s.address.checked_add(s.file_size)?, s.offset)))
+            .collect();
+        Self { image, segments }
+    }
+
+    /// Where in the file an address is, and how many bytes of the segment are left from there.
+    fn locate(&self, address: u64) -> Option<(u64, u64)> {
+        let after = self.segments.partition_point(|(start, ..)| *start <= address);
+        let &(start, end, offset) = self.segments.get(after.checked_sub(1)?)?;
+        let left = end.checked_sub(address).filter(|&left| left > 0)?;
+        Some((offset.checked_add(address - start)?, left))
+    }
+
+    /// The bytes at an address, if one segment holds them all.
+    pub(super) fn read(&self, address: u64, size: u64) -> Option<Vec<u8>> {
+        let (offset, _) = self.locate(address).filter(|&(_, left)| size <= left)?;
+        self.image.read(offset, size, "code").ok()
+    }
+}
+
 /// How many bytes of a function are looked at.
 pub(super) fn head(function: &Function) -> u64 {
     function.size().min(FUNCTION_BYTES)
@@ -35,26 +66,28 @@ pub(super) fn windows(
     chosen: &[usize],
     mut visit: impl FnMut(Window<'_>),
 ) -> (u64, u64) {
+    let loaded = Loaded::of(image);
     let (mut read, mut missing) = (0u64, 0u64);
     let mut from = 0;
     while let Some(first) = chosen.get(from).and_then(|&index| functions.get(index)) {
         let base = first.start;
         let mut size = head(first);
+        // A window across two segments would not be one piece of the file.
+        let most = loaded.locate(base).map_or(0, |(_, left)| left).min(WINDOW);
         let mut to = from + 1;
         while let Some(next) = chosen.get(to).and_then(|&index| functions.get(index)) {
             let Some(wider) = next.start.checked_sub(base).and_then(|d| d.checked_add(head(next))) else {
                 break;
             };
             let gap = next.start.saturating_sub(base).saturating_sub(size);
-            // Within one segment; a window across two would not be one piece of the file.
-            if wider > WINDOW || gap > GAP || image.file_range(base, wider).is_none() {
+            if wider > most || gap > GAP {
                 break;
             }
             size = size.max(wider);
             to += 1;
         }
         let members = chosen.get(from..to).unwrap_or_default();
-        match image.read_address(base, size) {
+        match loaded.read(base, size) {
             Some(bytes) => {
                 read = read.saturating_add(size);
                 visit(Window { base, bytes: &bytes, members });

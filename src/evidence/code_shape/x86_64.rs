@@ -3,6 +3,9 @@
 use super::features::{Event, Features, Scratch};
 use iced_x86::{Code, Decoder, Instruction, Mnemonic, OpKind, Register};
 
+mod mnemonics;
+use mnemonics::{is_conditional_move, is_move, is_packed_integer};
+
 /// How many instructions may belong to the entry block, in which arguments are stored. Six argument
 /// registers, eight floating-point ones and a prologue fit.
 const ENTRY_BLOCK: u32 = 28;
@@ -14,8 +17,12 @@ const ARGUMENTS: [Register; 6] =
 /// Place in the list of arguments of the first floating-point register.
 const FIRST_FLOAT: usize = 6;
 
-/// Slots are told apart by displacement; those relative to the stack pointer get this bit flipped.
+/// Slots are told apart by displacement, by width (a structure that is built by fields and copied as a whole is no
+/// variable that is loaded again), and by base register: those relative to the stack pointer get this bit flipped.
 const FROM_STACK_POINTER: i64 = 1 << 62;
+
+/// Where in a slot's key the width stands.
+const WIDTH_SHIFT: u32 = 48;
 
 /// Counts over the function that begins at `code[offset]`, of `size` bytes.
 ///
@@ -229,10 +236,13 @@ impl Reader {
         if base == Register::None || i.memory_index() != Register::None {
             return None;
         }
-        let displacement = i.memory_displacement64().cast_signed();
+        let key = || {
+            let width = (i.memory_size().size() as i64) << WIDTH_SHIFT;
+            i.memory_displacement64().cast_signed() ^ width
+        };
         match base {
-            Register::RSP | Register::ESP => Some(displacement ^ FROM_STACK_POINTER),
-            Register::RBP | Register::EBP if self.features.frame_pointer => Some(displacement),
+            Register::RSP | Register::ESP => Some(key() ^ FROM_STACK_POINTER),
+            Register::RBP | Register::EBP if self.features.frame_pointer => Some(key()),
             _ => None,
         }
     }
@@ -399,117 +409,6 @@ impl Reader {
 
 fn is_stack_pointer(register: Register) -> bool {
     matches!(register, Register::RSP | Register::ESP)
-}
-
-/// Moves between registers and memory, of any width, without arithmetic.
-fn is_move(mnemonic: Mnemonic) -> bool {
-    matches!(
-        mnemonic,
-        Mnemonic::Mov
-            | Mnemonic::Movzx
-            | Mnemonic::Movsx
-            | Mnemonic::Movsxd
-            | Mnemonic::Movss
-            | Mnemonic::Movsd
-            | Mnemonic::Movaps
-            | Mnemonic::Movapd
-            | Mnemonic::Movups
-            | Mnemonic::Movupd
-            | Mnemonic::Movdqa
-            | Mnemonic::Movdqu
-            | Mnemonic::Movd
-            | Mnemonic::Movq
-            | Mnemonic::Movlps
-            | Mnemonic::Movhps
-            | Mnemonic::Vmovss
-            | Mnemonic::Vmovsd
-            | Mnemonic::Vmovaps
-            | Mnemonic::Vmovapd
-            | Mnemonic::Vmovups
-            | Mnemonic::Vmovupd
-            | Mnemonic::Vmovdqa
-            | Mnemonic::Vmovdqu
-            | Mnemonic::Vmovd
-            | Mnemonic::Vmovq
-    )
-}
-
-fn is_conditional_move(mnemonic: Mnemonic) -> bool {
-    matches!(
-        mnemonic,
-        Mnemonic::Cmova
-            | Mnemonic::Cmovae
-            | Mnemonic::Cmovb
-            | Mnemonic::Cmovbe
-            | Mnemonic::Cmove
-            | Mnemonic::Cmovg
-            | Mnemonic::Cmovge
-            | Mnemonic::Cmovl
-            | Mnemonic::Cmovle
-            | Mnemonic::Cmovne
-            | Mnemonic::Cmovno
-            | Mnemonic::Cmovnp
-            | Mnemonic::Cmovns
-            | Mnemonic::Cmovo
-            | Mnemonic::Cmovp
-            | Mnemonic::Cmovs
-    )
-}
-
-/// Arithmetic and shuffles on packed integers: what a vectorizer, or intrinsics, produce.
-fn is_packed_integer(mnemonic: Mnemonic) -> bool {
-    matches!(
-        mnemonic,
-        Mnemonic::Paddb
-            | Mnemonic::Paddw
-            | Mnemonic::Paddd
-            | Mnemonic::Paddq
-            | Mnemonic::Psubb
-            | Mnemonic::Psubw
-            | Mnemonic::Psubd
-            | Mnemonic::Psubq
-            | Mnemonic::Pmuludq
-            | Mnemonic::Pmullw
-            | Mnemonic::Pmulld
-            | Mnemonic::Punpcklbw
-            | Mnemonic::Punpckhbw
-            | Mnemonic::Punpcklwd
-            | Mnemonic::Punpckhwd
-            | Mnemonic::Punpckldq
-            | Mnemonic::Punpckhdq
-            | Mnemonic::Punpcklqdq
-            | Mnemonic::Punpckhqdq
-            | Mnemonic::Pshufd
-            | Mnemonic::Pshufb
-            | Mnemonic::Pshuflw
-            | Mnemonic::Pcmpeqb
-            | Mnemonic::Pcmpeqd
-            | Mnemonic::Pcmpgtd
-            | Mnemonic::Psrlq
-            | Mnemonic::Psrld
-            | Mnemonic::Psrldq
-            | Mnemonic::Psllq
-            | Mnemonic::Pslld
-            | Mnemonic::Vpaddb
-            | Mnemonic::Vpaddw
-            | Mnemonic::Vpaddd
-            | Mnemonic::Vpaddq
-            | Mnemonic::Vpsubd
-            | Mnemonic::Vpsubq
-            | Mnemonic::Vpmulld
-            | Mnemonic::Vpmuludq
-            | Mnemonic::Vpunpckldq
-            | Mnemonic::Vpunpcklqdq
-            | Mnemonic::Vpunpckhqdq
-            | Mnemonic::Vpshufd
-            | Mnemonic::Vpshufb
-            | Mnemonic::Vpcmpeqb
-            | Mnemonic::Vpcmpeqd
-            | Mnemonic::Vpsrlq
-            | Mnemonic::Vpsrld
-            | Mnemonic::Vpslld
-            | Mnemonic::Vpsllq
-    )
 }
 
 #[cfg(test)]

@@ -13,6 +13,10 @@ pub(super) type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
 /// assembly with a row an instruction may have thousands, but its prologue comes first.
 const PROGRAM_LIMIT: usize = 4096;
 
+/// Longest common program read, in instructions. Real ones have two to five; a damaged table may name
+/// another common entry for every function, all of them in the same bytes.
+const COMMON_LIMIT: usize = 64;
+
 /// Size in bytes (in units of the code alignment on other machines) of the instruction that may stand
 /// before an entry point proper: `endbr64`, `bti c`.
 const LANDING_PAD: u32 = 4;
@@ -94,7 +98,7 @@ pub(super) fn is_outermost<'a>(
     bases: &BaseAddresses,
 ) -> bool {
     let mut instructions = cie.instructions(section, bases);
-    for _ in 0..PROGRAM_LIMIT {
+    for _ in 0..COMMON_LIMIT {
         match instructions.next() {
             Ok(Some(CallFrameInstruction::Undefined { register }))
                 if register == cie.return_address_register() =>

@@ -68,7 +68,9 @@ impl Checker<'_> {
 
     /// A rule id.
     pub(super) fn rule(&mut self, id: &str, span: Span) -> bool {
-        if self.known.rules.is_empty() || self.known.rules.contains(&id) {
+        // A built-in policy goes with the program; no user could mend it.
+        let builtin = self.sources.get(span.file).is_some_and(|source| source.label.starts_with("builtin:"));
+        if builtin || self.known.rules.is_empty() || self.known.rules.contains(&id) {
             return true;
         }
         let draft = Draft::error(span, format!("unknown rule `{id}`"));
@@ -114,16 +116,12 @@ impl Checker<'_> {
     }
 }
 
-/// The known module nearest to `name`, in the spelling nearest to what was written; else one whose short name ends
-/// in it (`gzip_static` for `http_gzip_static`).
+/// The known module that is probably meant: one whose short name ends in `name` (`gzip_static` for `http_gzip_static`), or else
+/// the nearest one, in the spelling nearest to what was written.
 fn nearest(name: &str, known: &[String]) -> Option<String> {
     let spellings = || known.iter().flat_map(|symbol| module_names(symbol));
-    if let Some(near) = did_you_mean(name, spellings()).filter(|near| *near != name) {
-        return Some(near.to_owned());
-    }
     let ending = format!("_{}", name.trim_end_matches("_module"));
-    spellings()
-        .filter(|spelling| spelling.ends_with(&ending))
-        .min_by_key(|spelling| spelling.len())
-        .map(str::to_owned)
+    let ended =
+        spellings().filter(|spelling| spelling.ends_with(&ending)).min_by_key(|spelling| spelling.len());
+    ended.or_else(|| did_you_mean(name, spellings()).filter(|near| *near != name)).map(str::to_owned)
 }

@@ -1,0 +1,106 @@
+//! Archives: one target, whose members' units are listed together.
+
+use super::{Options, conclude, debug};
+use crate::evidence::dwarf_producer;
+use crate::facts::{DebugSource, Elf, Facts, Kind, Problem, Status};
+use crate::image::{Image, Input, archive, linkage};
+use crate::reconcile::Witnessed;
+use crate::reconcile::account::Account;
+use crate::reconcile::units::Units;
+use std::path::Path;
+
+/// Reads all members that are ELF files.
+pub(super) fn read(input: &Input, path: &Path, options: &Options, facts: &mut Facts) {
+    let Some(archive) = archive::read(input, &options.limits) else {
+        facts.status = Status::Failed;
+        facts.problems.push(Problem::damage("damaged-archive", "the archive cannot be read"));
+        return;
+    };
+    facts.problems.extend(archive.problems);
+    let mut all = Units::default();
+    let mut versions = Vec::new();
+    let mut compilers = Vec::new();
+    let mut elf_members = 0u64;
+    let mut text_bytes = 0u64;
+    for member in &archive.members {
+        let name = String::from_utf8_lossy(&member.name).into_owned();
+        let opened = match &member.input {
+            Some(input) => Ok(input.clone()),
+            None => archive::open_thin(member, path),
+        };
+        let image = match opened.map(|input| Image::open(input, &options.limits)) {
+            Ok(Ok(image)) => image,
+            // Members that are not ELF files (indices, bitcode, texts) belong to the archive and say nothing here.
+            Ok(Err(_)) => continue,
+            Err(error) => {
+                facts.problems.push(Problem::damage("missing-member", error.to_string()));
+                continue;
+            }
+        };
+        elf_members += 1;
+        if facts.elf.is_none() {
+            facts.elf = Some(Elf { kind: Kind::Archive, ..elf_of(&image) });
+        }
+        let note = |problem: Problem| Problem { message: format!("{name}: {}", problem.message), ..problem };
+        facts.problems.extend(image.problems.iter().cloned().map(note));
+        let dwarf = dwarf_producer::read(&image, None);
+        let before = facts.problems.len();
+        let mut found = debug::take(&image, dwarf, DebugSource::Embedded, facts);
+        for problem in &mut facts.problems[before..] {
+            *problem = note(problem.clone());
+        }
+        versions.append(&mut facts.debug_info.dwarf_versions);
+        compilers.append(&mut facts.compilers);
+        text_bytes += found.share_relocatable(text_size(&image));
+        for unit in &mut found.units {
+            unit.member = Some(name.clone());
+        }
+        all.units.append(&mut found.units);
+        all.libraries.append(&mut found.libraries);
+    }
+    if elf_members == 0 {
+        facts.status = Status::Failed;
+        facts.problems.push(Problem::damage("no-elf-member", "the archive holds no ELF file"));
+        return;
+    }
+    versions.sort_unstable();
+    versions.dedup();
+    facts.debug_info.dwarf_versions = versions;
+    facts.compilers = merge_compilers(compilers);
+    all.own_library(path.file_name().map(std::os::unix::ffi::OsStrExt::as_bytes));
+    let seen = Witnessed {
+        units: all.units,
+        account: Account { bytes: text_bytes, ..Account::default() },
+        relocatable: true,
+        debug_absent: Some("no member has debug information".to_owned()),
+        ..Witnessed::default()
+    };
+    conclude(seen, facts);
+}
+
+/// Bytes of allocated executable sections. They are summed, not merged: in a relocatable file all begin at address 0.
+pub(super) fn text_size(image: &Image) -> u64 {
+    image.sections.iter().filter(|s| s.is_text()).fold(0u64, |sum, s| sum.saturating_add(s.size))
+}
+
+fn elf_of(image: &Image) -> Elf {
+    linkage::elf_facts(image, &linkage::read(image), None)
+}
+
+fn merge_compilers(mut list: Vec<crate::facts::CompilerSeen>) -> Vec<crate::facts::CompilerSeen> {
+    list.sort();
+    let mut merged: Vec<crate::facts::CompilerSeen> = Vec::new();
+    for compiler in list {
+        match merged.last_mut() {
+            Some(last)
+                if (&last.family, &last.version, &last.language, &last.raw)
+                    == (&compiler.family, &compiler.version, &compiler.language, &compiler.raw) =>
+            {
+                last.units += compiler.units;
+            }
+            _ => merged.push(compiler),
+        }
+    }
+    merged.sort_by(|a, b| b.units.cmp(&a.units).then_with(|| a.cmp(b)));
+    merged
+}
