@@ -30,13 +30,14 @@
 //! # Limits
 //!
 //! Versions of distributions are compared by their numbers alone. A stripped file may name the compiler of its start files
-//! beside its own in `.comment`; there, one that is allowed is enough for each family.
+//! beside its own in `.comment`; a disallowed compiler beside an allowed one is therefore a note there.
 
 use super::Rule;
 use super::check::{Context, Draft, Kindness, Outcome, UnitHit, count, grouped, listed};
 use super::{levels, version};
 use crate::evidence::{Source, Strength};
 use crate::finding::Severity;
+use crate::nginx::declared;
 use crate::policy::Policy;
 
 /// The rule.
@@ -146,39 +147,51 @@ fn from_units<'a>(context: &Context<'a>, wanted: &str, units: &[&'a crate::facts
     drafts
 }
 
-/// What the file names outside of units. Start files leave their compiler there too: a family with an allowed member passes.
+/// What the file names outside of units. nginx names the compiler of its own code. `.comment` also holds that of the start
+/// files, so that beside an allowed compiler a disallowed one proves nothing.
 fn from_file<'a>(context: &Context<'a>, wanted: &str) -> Vec<Draft<'a>> {
-    let mut drafts = Vec::new();
-    let seen: Vec<_> = context
-        .facts
-        .compilers
-        .iter()
-        .filter(|seen| !ASSEMBLERS.contains(&seen.family.as_str()))
-        .map(|seen| (seen, answer(context.policy, &seen.family, seen.version.as_deref())))
+    let facts = context.facts;
+    let line =
+        facts.nginx.as_ref().and_then(|nginx| nginx.compiler_line.as_deref()).and_then(declared::compiler);
+    let seen: Vec<(&str, Option<&str>)> = match line {
+        Some(own) => vec![own],
+        None => facts
+            .compilers
+            .iter()
+            .map(|seen| (seen.family.as_str(), seen.version.as_deref()))
+            .filter(|(family, _)| !ASSEMBLERS.contains(family))
+            .collect(),
+    };
+    let source = if line.is_some() { Source::BuildString } else { Source::Comment };
+    let seen: Vec<(String, Answer)> = seen
+        .into_iter()
+        .map(|(family, version)| {
+            let name = version.map_or_else(|| family.to_owned(), |version| format!("{family} {version}"));
+            (name, answer(context.policy, family, version))
+        })
         .collect();
-    if seen.iter().all(|(_, answer)| *answer == Answer::Unknown) {
-        return vec![
-            Draft::undetermined("unknown", format!("nothing tells the compiler (policy: {wanted})")).remedy(
-                "give an unstripped build, or its debug information with --debug-file or --debug-dir",
-            ),
-        ];
-    }
-    for (compiler, _) in seen.iter().filter(|(_, answer)| *answer == Answer::Disallowed) {
-        if seen.iter().any(|(other, answer)| other.family == compiler.family && *answer == Answer::Allowed) {
-            continue;
+    let is = |wanted: Answer| move |(_, answer): &&(String, Answer)| *answer == wanted;
+    let bad = listed(seen.iter().filter(is(Answer::Disallowed)).map(|(name, _)| name), 4);
+    let allowed = seen.iter().any(|(_, answer)| *answer == Answer::Allowed);
+    let draft = match (bad.is_empty(), allowed) {
+        (true, true) => return Vec::new(),
+        (true, false) => {
+            let message = format!("nothing tells the compiler (policy: {wanted})");
+            return vec![
+                Draft::undetermined("unknown", message)
+                    .remedy("give an unstripped build, or its debug information with --debug-file or --debug-dir"),
+            ];
         }
-        let name = match &compiler.version {
-            Some(version) => format!("{} {version}", compiler.family),
-            None => compiler.family.clone(),
-        };
-        let message = format!("the file names {name} as its compiler (policy: {wanted})");
-        drafts.push(
-            Draft::violation(format!("compiler:{name}"), message)
-                .evidence(Strength::Declared, &[Source::Comment])
-                .remedy("build from clean with an allowed compiler"),
-        );
-    }
-    drafts
+        (false, false) => {
+            Draft::violation(format!("compiler:{bad}"), format!("the file names {bad} as its compiler (policy: {wanted})"))
+        }
+        (false, true) => Draft::undetermined(
+            format!("compiler:{bad}"),
+            format!("the file also names {bad}, which may be the compiler of its start files alone (policy: {wanted})"),
+        )
+        .at_most(Severity::Note),
+    };
+    vec![draft.evidence(Strength::Declared, &[source]).remedy("build from clean with an allowed compiler")]
 }
 
 #[cfg(test)]
@@ -232,8 +245,19 @@ mod tests {
     fn a_stripped_file_is_judged_by_what_it_names() {
         let mut facts = stripped(Level::O2);
         assert_passed(&facts, &allows(12), ID);
-        assert_eq!(only(&facts, &allows(13), ID).strength, Strength::Declared);
+        let found = only(&facts, &allows(13), ID);
+        assert_eq!((found.strength, found.status), (Strength::Declared, FindingStatus::Violation));
+        assert_eq!(found.sources, [Source::BuildString], "nginx names its compiler");
+
+        facts.nginx.as_mut().unwrap().compiler_line = None;
+        assert_eq!(only(&facts, &allows(13), ID).sources, [Source::Comment]);
+        let mut clang = facts.compilers[0].clone();
+        clang.family = "clang".into();
+        clang.version = Some("16.0.6".into());
+        facts.compilers.push(clang);
+        let found = only(&facts, &allows(13), ID);
+        assert_eq!((found.severity, found.status), (Severity::Note, FindingStatus::Undetermined));
         facts.compilers.clear();
-        assert_eq!(only(&facts, &allows(12), ID).status, FindingStatus::Undetermined);
+        assert_eq!(only(&facts, &allows(12), ID).severity, Severity::Error);
     }
 }

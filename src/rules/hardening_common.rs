@@ -42,13 +42,13 @@ pub fn wanted<'a>(
         Some(_) => {
             Outcome::Checked(vec![Draft::violation(key, missing).held(fact).policy(place).remedy(fix)])
         }
-        None => Outcome::Checked(vec![unknown(place, key)]),
+        None => Outcome::Checked(vec![unknown(place, key, fix)]),
     }
 }
 
-/// The question left open where nothing tells.
-pub fn unknown<'a>(place: &PolicyPlace, key: &'static str) -> Draft<'a> {
-    Draft::undetermined(key, format!("nothing tells about {key} in this file"))
+/// The question left open where nothing tells; `fix` is what to do if it is missing.
+pub fn unknown<'a>(place: &PolicyPlace, key: &'static str, fix: &str) -> Draft<'a> {
+    Draft::undetermined(key, format!("nothing in this file tells about {key}"))
         .policy(place)
-        .remedy("give the whole file with its section table and dynamic section, or its debug information")
+        .remedy(format!("give debug information, if there is any; if it is missing, {fix}"))
 }

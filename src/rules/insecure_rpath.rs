@@ -50,6 +50,8 @@ pub const RULE: Rule = Rule {
 /// Directories below which others may write, or which only the build had.
 const OPEN: [&str; 8] = ["/tmp", "/var/tmp", "/dev/shm", "/home", "/root", "/build", "/builddir", "/usr/src"];
 
+const FIX: &str = "link without it, or with a system directory or one below $ORIGIN";
+
 fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     let Some(place) = asked(context, RULE.id, "rpath", "true") else { return Outcome::NotAsked };
     if let Err(reason) = linked(context) {
@@ -61,7 +63,7 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
         let Some(path) = &fact.value else {
             // No such entry is the normal case; a dynamic section that could not be read is another.
             if fact.strength == Strength::None && context.facts.status != Status::Ok && drafts.is_empty() {
-                drafts.push(unknown(place, "rpath"));
+                drafts.push(unknown(place, "rpath", FIX));
             }
             continue;
         };
@@ -72,7 +74,7 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
                 Draft::violation(format!("{name}:{directory}"), format!("{name} names {shown}, {why}"))
                     .held(fact)
                     .policy(place)
-                    .remedy("link without it, or with a system directory or one below $ORIGIN"),
+                    .remedy(FIX),
             );
         }
     }

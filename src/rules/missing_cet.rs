@@ -75,7 +75,7 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
                 .remedy(fix),
         ]
     } else if marks.iter().any(|(_, mark)| mark.value.is_none()) {
-        vec![unknown(place, "cet")]
+        vec![unknown(place, "cet", fix)]
     } else {
         Vec::new()
     };

@@ -45,6 +45,8 @@ pub const RULE: Rule = Rule {
     check,
 };
 
+const FIX: &str = "compile with -O2 -D_FORTIFY_SOURCE=2";
+
 fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     let Some(place) = asked(context, RULE.id, "fortify", "false") else { return Outcome::NotAsked };
     if let Err(reason) = linked(context) {
@@ -60,10 +62,10 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
                 Draft::violation("fortify", format!("no fortified call{why}"))
                     .held(fortify)
                     .policy(place)
-                    .remedy("compile with -O2 -D_FORTIFY_SOURCE=2"),
+                    .remedy(FIX),
             ]
         }
-        _ => vec![unknown(place, "fortify")],
+        _ => vec![unknown(place, "fortify", FIX)],
     };
     Outcome::Checked(drafts)
 }

@@ -60,7 +60,7 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     let wanted = context.policy.hardening.get("relro").map_or("full", |wanted| wanted.value.as_str());
     if let Some(place) = relro {
         match hardening.relro.value.as_deref() {
-            None | Some("unknown") => drafts.push(unknown(place, "relro")),
+            None | Some("unknown") => drafts.push(unknown(place, "relro", FIX)),
             Some(value) if rank(value) < rank(wanted) => drafts.push(
                 Draft::violation("relro", format!("RELRO is {value} (policy: {wanted})"))
                     .held(&hardening.relro)
@@ -82,7 +82,7 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
                     .policy(&wanted.at)
                     .remedy(FIX),
             ),
-            None => drafts.push(unknown(&wanted.at, "bind-now")),
+            None => drafts.push(unknown(&wanted.at, "bind-now", FIX)),
         }
     }
     Outcome::Checked(drafts)
