@@ -2,7 +2,7 @@
 """Prints how the machine-code witness does against known truth.
 
 usage: accuracy.py TRUTH.tsv COMMAND…
-TRUTH.tsv has a line a file: path, truth (O0 O1 O2 O3 Os Og mixed distro), program, compiler, separated by tabs.
+TRUTH.tsv has a line a file: path, truth (O0 O0+runtime O1 O2 O3 Os Og mixed distro), program, compiler, separated by tabs.
 COMMAND prints the inspect document of the files given to it (flagaudit inspect --format json). Only the claims of the
 source `code-shape` are looked at: what other witnesses say does not help this one.
 """
@@ -67,9 +67,9 @@ def main():
         if truth == "distro" and program in TRULY_UNOPTIMIZED:
             truth = "shipped unoptimized"
         table[truth][said] += 1
-        if truth != "mixed" and truth != "shipped unoptimized":
+        if truth not in ("mixed", "O0+runtime", "shipped unoptimized"):
             functions["O0" if truth == "O0" else "optimized"].update(judged=judged, shaped=shaped)
-        expected = {"O0": {"O0"}, "mixed": {"mixed"}, "shipped unoptimized": {"O0", "mixed"}}.get(truth, {"optimized"})
+        expected = {"O0": {"O0"}, "O0+runtime": {"O0", "mixed"}, "mixed": {"mixed"}, "shipped unoptimized": {"O0", "mixed"}}.get(truth, {"optimized"})
         if said == "unknown":
             small += judged < 15
         right = said in expected

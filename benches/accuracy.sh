@@ -55,17 +55,19 @@ build_nginx() {
 
 # Options that change the shape of code without changing the level, and the pitfalls each stands for.
 build_variants() {
-  local p l cc
+  local p l cc with
   for p in lua lz4 bzip2 ninja; do for l in O0 O2; do
+    # Runtimes of sanitizers and of coverage are linked in and optimized.
+    [ $l = O0 ] && with=O0+runtime || with=$l
     for cc in gcc clang-16; do
       small $p $l $cc "-$l -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer" "$p-$cc-$l-fp"
       small $p $l $cc "-$l -fomit-frame-pointer" "$p-$cc-$l-omitfp"
       small $p $l $cc "-$l -fstack-protector-all -fcf-protection=full -D_FORTIFY_SOURCE=2" "$p-$cc-$l-ssp"
       small $p $l $cc "-$l -fno-asynchronous-unwind-tables -fno-unwind-tables" "$p-$cc-$l-noeh"
-      small $p $l $cc "-$l -fsanitize=address" "$p-$cc-$l-asan"
-      small $p $l $cc "-$l -fsanitize=undefined" "$p-$cc-$l-ubsan"
+      small $p $with $cc "-$l -fsanitize=address" "$p-$cc-$l-asan"
+      small $p $with $cc "-$l -fsanitize=undefined" "$p-$cc-$l-ubsan"
       small $p $l $cc "-$l -fpatchable-function-entry=16,8" "$p-$cc-$l-patchable"
-      small $p $l $cc "-$l --coverage" "$p-$cc-$l-gcov"
+      small $p $with $cc "-$l --coverage" "$p-$cc-$l-gcov"
       small $p $l $cc "-$l -march=x86-64-v3" "$p-$cc-$l-v3"
       small $p $l $cc "-$l -pg" "$p-$cc-$l-pg"
       small $p $l $cc "-$l -fno-pie -no-pie" "$p-$cc-$l-nopie"

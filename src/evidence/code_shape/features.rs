@@ -134,7 +134,8 @@ fn looks_unoptimized(f: &Features, arguments: Arguments) -> bool {
         Arguments::InRegisters => {
             f.first_stored && if f.saves_low { f.reloads_often() && f.packed <= 3 } else { f.reloads() }
         }
-        Arguments::OnStack => f.reloads_often() && f.packed <= 3,
+        // Arguments are in the frame from the start, so the frame of any code is busier.
+        Arguments::OnStack => f.reloads_often() && f.share_at_least(f.slots, 250) && f.packed <= 3,
     }
 }
 
@@ -152,8 +153,9 @@ fn looks_optimized(f: &Features, arguments: Arguments) -> bool {
         return true;
     }
     // A register that survives calls is in use, and the frame hardly is.
+    // (Where arguments come on the stack, position-independent code needs it at every level.)
     let few_slots = !f.share_at_least(f.slots, 50);
-    f.saves_low && few_slots && f.instructions >= 12
+    arguments == Arguments::InRegisters && f.saves_low && few_slots && f.instructions >= 12
 }
 
 /// The slots of the frame that the current basic block has touched.

@@ -68,8 +68,8 @@ fn decide(shape: &CodeShape) -> Verdict {
     let reloads = shape.totals.redundant * 1000 > shape.totals.instructions * RELOADS_O0;
     let majority = reloads && votes >= MAJORITY.min(shape.votes.len().saturating_sub(1));
     // Four in five of the functions that tell anything.
-    let mostly = decided > 0 && counts.o0 * 5 >= decided * 4;
-    let half = counts.o0 * 2 >= decided && counts.o0 > 0;
+    let mostly = counts.o0 >= 5 && counts.o0 * 5 >= decided * 4;
+    let half = counts.o0 * 2 >= decided && counts.o0 >= 5;
     let in_runs = |state| shape.runs.iter().filter(|r| r.state == state).map(|r| r.functions).sum::<u64>();
     let mixed = in_runs(State::O0) > 0 && in_runs(State::Optimized) > 0;
     if judged < MIN_FUNCTIONS {
@@ -81,12 +81,12 @@ fn decide(shape: &CodeShape) -> Verdict {
             _ => Verdict::O0,
         };
     }
+    if (majority && half) || (mostly && votes >= 2) {
+        return if mixed { Verdict::Mixed } else { Verdict::O0 };
+    }
     let hardly_reloads = shape.totals.redundant * 1000 < shape.totals.instructions * RELOADS_OPTIMIZED;
     if decided * 5 < judged && !(hardly_reloads && counts.o0 == 0) {
         return Verdict::Unknown(Unknown::Undecided { decided, judged });
-    }
-    if (majority && half) || (mostly && votes >= 2) {
-        return if mixed { Verdict::Mixed } else { Verdict::O0 };
     }
     if majority {
         return Verdict::Unknown(Unknown::Disagree { votes, o0: counts.o0, decided });

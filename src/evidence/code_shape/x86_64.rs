@@ -237,7 +237,7 @@ impl Reader {
             return None;
         }
         let key = || {
-            let width = (i.memory_size().size() as i64) << WIDTH_SHIFT;
+            let width = ((i.memory_size().size() as u64) << WIDTH_SHIFT).cast_signed();
             i.memory_displacement64().cast_signed() ^ width
         };
         match base {
