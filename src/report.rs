@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 pub mod escape;
 pub mod github;
+pub mod html;
 pub mod json;
 pub mod junit;
 pub mod markdown;

@@ -2,7 +2,7 @@
 //! for the validators that `scripts/validate-formats.sh` runs over them.
 
 use flagaudit::finding::Severity;
-use flagaudit::report::{CheckReport, InspectReport, github, json, junit, markdown, prometheus, sarif};
+use flagaudit::report::{CheckReport, InspectReport, github, html, json, junit, markdown, prometheus, sarif};
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::OnceLock;
@@ -31,6 +31,7 @@ fn check_documents(report: &CheckReport) -> Vec<(&'static str, String)> {
         ("check.github.txt", github::check(report)),
         ("check.md", markdown::check(report)),
         ("check.prom", prometheus::check(report)),
+        ("check.html", html::check(report).unwrap()),
     ]
 }
 
@@ -43,6 +44,7 @@ fn inspect_documents(report: &InspectReport) -> Vec<(&'static str, String)> {
         ("inspect.github.txt", github::inspect(report)),
         ("inspect.md", markdown::inspect(report)),
         ("inspect.prom", prometheus::inspect(report)),
+        ("inspect.html", html::inspect(report).unwrap()),
     ]
 }
 
@@ -327,4 +329,52 @@ fn prometheus_help_is_the_same_in_every_file() {
         }
     }
     assert!(helps.len() >= 8);
+}
+
+/// What stands between the tags of the page, as a reader without scripts gets it.
+#[test]
+fn html_is_one_file_that_says_everything_without_scripts_and_asks_for_nothing() {
+    for (name, report) in scenarios() {
+        for text in [html::check(report).unwrap(), html::inspect(&reports::inspected(report)).unwrap()] {
+            for forbidden in ["<img", "<link", "<iframe", "<object", "<form", " style=", " on", "javascript:"] {
+                let tags = text.split('<').skip(1).filter_map(|tag| tag.split('>').next());
+                let found: Vec<&str> = tags
+                    .map(|tag| tag.split('"').step_by(2).collect::<Vec<_>>())
+                    .flat_map(|parts| parts.into_iter().filter(|part| format!("<{part}").contains(forbidden)))
+                    .filter(|part| !part.contains(['{', ';', '(']))
+                    .collect();
+                assert!(found.is_empty(), "{name}: {forbidden} in {found:?}");
+            }
+            assert_eq!(text.matches("<script").count(), 2, "{name}");
+            assert_eq!(text.matches("</script").count(), 2, "{name}");
+            assert!(text.contains("default-src 'none'"), "{name}");
+        }
+    }
+    let scenarios: BTreeMap<_, _> = scenarios().iter().map(|(name, report)| (*name, report)).collect();
+    let text = html::check(scenarios["fail"]).unwrap();
+    let (body, _) = text.split_once("<script").unwrap();
+    for said in [
+        "<span class=\"verdict fail\">FAIL</span>",
+        "src/http/modules/ngx_array_3.c",
+        "ngx_http_gzip_static_module",
+        "--with-cc-opt",
+        "-O2 -O0",
+        "Evidence that disagrees",
+        "miscompiled at -O2, upstream bug 123",
+        "<path class=\"cells f-O0\"",
+        "fill=\"url(#stripes)\"",
+    ] {
+        assert!(body.contains(said), "{said}");
+    }
+    assert!(html::check(scenarios["error"]).unwrap().contains("not an ELF file, and not the text of nginx -V"));
+    assert!(html::check(scenarios["empty"]).unwrap().contains("No target was audited."));
+}
+
+#[test]
+fn html_of_very_much_stays_small_enough_to_open() {
+    let scenarios: BTreeMap<_, _> = scenarios().iter().map(|(name, report)| (*name, report)).collect();
+    let size = |name: &str| html::check(scenarios[name]).unwrap().len();
+    assert!(size("units-5000") < 1_000_000, "{}", size("units-5000"));
+    assert!(size("units-30000") < 6_000_000, "{}", size("units-30000"));
+    assert!(size("findings-12000") < 2_000_000, "{}", size("findings-12000"));
 }

@@ -154,7 +154,7 @@ impl RuleTable {
         let help = if help.is_empty() { sentence.clone() } else { help.to_owned() };
         self.descriptors.push(Descriptor {
             id: id.to_owned(),
-            name: Some(pascal(id)).filter(|name| !name.is_empty() && name != id),
+            name: Some(pascal(id)).filter(|name| !name.is_empty() && !name.eq_ignore_ascii_case(id)),
             short_description: Message::text(sentence.clone()),
             full_description: Message::text(sentence),
             help: Help { text: help.clone(), markdown: help },

@@ -206,11 +206,14 @@ pub(super) fn clip(text: &str, most: usize) -> String {
     }
 }
 
-/// `part` of `whole` in per cent with one decimal, rounded down so that 100.0 means all of it.
+/// `part` of `whole` in per cent with one decimal, rounded down so that 100.0 means all of it and 0.0 none.
 pub(super) fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {
         return "0.0".to_owned();
     }
     let thousandths = u128::from(part) * 1000 / u128::from(whole);
+    if thousandths == 0 && part > 0 {
+        return "under 0.1".to_owned();
+    }
     format!("{}.{}", thousandths / 10, thousandths % 10)
 }

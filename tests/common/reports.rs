@@ -388,6 +388,27 @@ fn stripped() -> CheckReport {
     report(vec![checked(facts, Verdict::Pass, Vec::new())])
 }
 
+/// No units, but functions judged one by one.
+fn functions() -> CheckReport {
+    let mut report = stripped();
+    let facts = &mut report.targets[0].facts;
+    facts.functions.list = Some(
+        (0..3000u64)
+            .map(|i| FunctionSeen {
+                start: 0x1000 + i * 0x140,
+                end: 0x1000 + i * 0x140 + 0x20 + (i * 37 % 0x120),
+                name: (i % 3 > 0).then(|| format!("ngx_function_{i}")),
+                level: match i % 97 {
+                    5 => Level::O0,
+                    6 => Level::Unknown,
+                    _ => Level::Optimized,
+                },
+            })
+            .collect(),
+    );
+    report
+}
+
 /// 30,000 failing units in one target.
 pub fn many_units(count: usize) -> CheckReport {
     let facts = with_units(facts("objs/huge"), nginx_units(count, |_| Level::O0));
@@ -544,6 +565,8 @@ pub fn scenarios() -> Vec<(&'static str, CheckReport)> {
         ("error", error()),
         ("empty", report(Vec::new())),
         ("stripped", stripped()),
+        ("functions", functions()),
+        ("units-5000", many_units(5_000)),
         ("repeated", repeated()),
         ("units-30000", many_units(30_000)),
         ("findings-12000", many_findings()),
