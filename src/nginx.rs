@@ -13,6 +13,7 @@ use version::{Family, Version};
 mod alignment;
 mod binary;
 pub mod catalogue;
+pub mod config;
 pub mod configure;
 pub mod declared;
 mod directives;

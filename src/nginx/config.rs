@@ -1,0 +1,420 @@
+//! A configuration as nginx would read it: its directives with their places, and what could not be seen.
+//!
+//! Nothing here knows which directives exist; that is the build's business. Only what changes how text is read is known
+//! by name: `include`, blocks whose lines are keys and not directives, and Lua blocks.
+
+use crate::facts::{Config, Problem};
+use crate::finding::Location;
+use std::path::Path;
+
+pub mod history;
+pub mod lexer;
+pub mod settings;
+pub mod source;
+pub mod values;
+
+use lexer::{Lexed, Lexer, SyntaxError};
+use source::{Found, Source};
+
+/// Blocks in blocks (nginx itself has no bound).
+const MAX_DEPTH: usize = 100;
+/// Includes in includes.
+const MAX_INCLUDES: usize = 40;
+/// Directives in all.
+const MAX_DIRECTIVES: usize = 500_000;
+/// Files read, counting a file once for each time it is included.
+const MAX_FILES: usize = 20_000;
+
+/// Blocks whose lines are keys with values: a name in them is never a directive.
+const KEY_BLOCKS: [&str; 7] = ["types", "map", "geo", "split_clients", "match", "charset_map", "geoip2"];
+
+/// A place in the files of a configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Place {
+    /// Index into [`Model::files`].
+    pub file: u32,
+    /// Line, from 1.
+    pub line: u32,
+    /// Column in characters, from 1.
+    pub column: u32,
+}
+
+/// One directive, or one line of a block of keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Directive {
+    /// Its first word, without quotes.
+    pub name: String,
+    /// The other words, without quotes and escapes.
+    pub args: Vec<String>,
+    /// Where its first word stands.
+    pub at: Place,
+    /// What follows.
+    pub body: Body,
+}
+
+/// What follows a directive's words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Body {
+    /// `;`
+    None,
+    /// Directives, those of included files in their place.
+    Block(Vec<Directive>),
+    /// Keys with values.
+    Keys(Vec<Directive>),
+    /// Lua, not looked at.
+    Lua,
+    /// An `include` whose file could not be seen; what it holds is not known.
+    Unseen,
+}
+
+impl Directive {
+    /// The first argument, or an empty text.
+    pub fn first(&self) -> &str {
+        self.args.first().map(String::as_str).unwrap_or_default()
+    }
+
+    /// The directives in its block.
+    pub fn children(&self) -> &[Directive] {
+        match &self.body {
+            Body::Block(list) => list,
+            _ => &[],
+        }
+    }
+
+    /// The lines of its block of keys.
+    pub fn keys(&self) -> &[Directive] {
+        match &self.body {
+            Body::Keys(list) => list,
+            _ => &[],
+        }
+    }
+}
+
+/// A file that the configuration names and that was not seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotSeen {
+    /// As the configuration names it.
+    pub path: String,
+    /// Where.
+    pub at: Place,
+    /// Why not.
+    pub why: String,
+}
+
+/// A module file that `load_module` names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loaded {
+    /// The file, as the configuration names it.
+    pub path: String,
+    /// The `load_module` directive.
+    pub at: Place,
+    /// Modules in it and their directives; the reason where the file could not be read.
+    pub module: Result<LoadedModule, String>,
+}
+
+/// What a module file holds.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LoadedModule {
+    /// Module names.
+    pub names: Vec<String>,
+    /// Directives.
+    pub directives: Vec<String>,
+}
+
+/// A configuration.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Model {
+    /// Files in the order in which they were first read.
+    pub files: Vec<String>,
+    /// Files named and not seen, those of `include`.
+    pub not_seen: Vec<NotSeen>,
+    /// Module files, in the order of `load_module`.
+    pub loaded: Vec<Loaded>,
+    /// The directives of the main context.
+    pub main: Vec<Directive>,
+    /// The text of a dump was read; every file there was is in it.
+    pub is_dump: bool,
+    /// The root file system in which files that directives name are looked up.
+    pub root: Option<std::path::PathBuf>,
+    /// What could not be read. Where a problem loses facts, the configuration is known only up to that place.
+    pub problems: Vec<Problem>,
+}
+
+impl Model {
+    /// Reads a configuration from its main file or from a dump. Errors: the file itself cannot be read.
+    pub fn read(path: &Path, root: Option<&Path>) -> Result<Self, String> {
+        let (source, (name, bytes)) = Source::open(path, root)?;
+        let mut model =
+            Self { is_dump: source.is_dump(), root: root.map(Path::to_path_buf), ..Self::default() };
+        let mut reader = Reader { source, model: &mut model, directives: 0, files: 0 };
+        let mut main = Vec::new();
+        let outcome = reader.file(&name, &bytes, &mut main, Where::default());
+        model.main = main;
+        if let Err(stop) = outcome {
+            model.problems.push(Problem::damage(stop.code, stop.message));
+        }
+        model.say_what_is_missing();
+        Ok(model)
+    }
+
+    /// Whether everything the main file leads to was read without a fault.
+    pub fn is_whole(&self) -> bool {
+        !self.problems.iter().any(|problem| problem.loses_facts)
+    }
+
+    /// The place of a finding.
+    pub fn location(&self, at: Place) -> Location {
+        let path = self.files.get(at.file as usize).cloned().unwrap_or_default();
+        Location { path, line: at.line, column: at.column }
+    }
+
+    /// `file:line`, for texts.
+    pub fn shown(&self, at: Place) -> String {
+        let path = self.files.get(at.file as usize).map(String::as_str).unwrap_or_default();
+        format!("{path}:{}", at.line)
+    }
+
+    /// The part of the document.
+    pub fn facts(&self) -> Config {
+        let modules = self.loaded.iter().filter(|loaded| loaded.module.is_err()).map(|loaded| &loaded.path);
+        let mut not_seen: Vec<String> =
+            self.not_seen.iter().map(|missing| &missing.path).chain(modules).cloned().collect();
+        not_seen.sort_unstable();
+        not_seen.dedup();
+        Config { files: self.files.clone(), not_seen }
+    }
+
+    /// Calls `visit` for every directive that is one, parents first; keys and Lua are passed over. `visit` gives whether to
+    /// go into the block.
+    pub fn walk<'m>(&'m self, visit: &mut dyn FnMut(&'m Directive) -> bool) {
+        fn inner<'m>(list: &'m [Directive], visit: &mut dyn FnMut(&'m Directive) -> bool) {
+            for directive in list {
+                if visit(directive) {
+                    inner(directive.children(), visit);
+                }
+            }
+        }
+        inner(&self.main, visit);
+    }
+
+    fn say_what_is_missing(&mut self) {
+        for missing in &self.not_seen {
+            let path = self.files.get(missing.at.file as usize).map(String::as_str).unwrap_or_default();
+            self.problems.push(Problem::notice(
+                "include-not-seen",
+                format!("{path}:{}: include {}: {}", missing.at.line, missing.path, missing.why),
+            ));
+        }
+    }
+}
+
+/// Why reading stopped.
+struct Stop {
+    code: &'static str,
+    message: String,
+}
+
+/// Where the reader is.
+#[derive(Debug, Clone, Copy, Default)]
+struct Where {
+    blocks: usize,
+    includes: usize,
+    keys: bool,
+}
+
+struct Reader<'m> {
+    source: Source,
+    model: &'m mut Model,
+    directives: usize,
+    files: usize,
+}
+
+impl Reader<'_> {
+    fn file(&mut self, name: &str, bytes: &[u8], out: &mut Vec<Directive>, place: Where) -> Result<(), Stop> {
+        self.files += 1;
+        if self.files > MAX_FILES {
+            return limit(name, &format!("more than {MAX_FILES} files are included"));
+        }
+        let file = match self.model.files.iter().position(|known| known == name) {
+            Some(index) => index,
+            None => {
+                self.model.files.push(name.to_owned());
+                self.model.files.len() - 1
+            }
+        };
+        let mut lexer = Lexer::new(bytes);
+        self.block(&mut lexer, file as u32, out, place, false)
+    }
+
+    fn block(
+        &mut self,
+        lexer: &mut Lexer<'_>,
+        file: u32,
+        out: &mut Vec<Directive>,
+        place: Where,
+        in_block: bool,
+    ) -> Result<(), Stop> {
+        loop {
+            let (mut words, at, opens) = match lexer.next().map_err(|error| self.refused(file, &error))? {
+                Lexed::End if in_block => {
+                    let what = "unexpected end of file, expecting \"}\"".to_owned();
+                    return Err(self.refused(file, &SyntaxError { line: lexer.line(), what }));
+                }
+                Lexed::End => return Ok(()),
+                Lexed::Close if in_block => return Ok(()),
+                Lexed::Close => {
+                    let what = "unexpected \"}\"".to_owned();
+                    return Err(self.refused(file, &SyntaxError { line: lexer.line(), what }));
+                }
+                Lexed::Statement { words, line, column, opens } => (words, Place { file, line, column }, opens),
+            };
+            self.directives += 1;
+            if self.directives > MAX_DIRECTIVES {
+                return limit(&self.name(file), &format!("more than {MAX_DIRECTIVES} directives"));
+            }
+            let name = words.remove(0);
+            let mut directive = Directive { name, args: words, at, body: Body::None };
+            if opens {
+                if place.blocks >= MAX_DEPTH {
+                    return limit(&self.name(file), &format!("blocks nested more than {MAX_DEPTH} deep"));
+                }
+                let keys = place.keys || KEY_BLOCKS.contains(&directive.name.as_str());
+                if directive.name.ends_with("_by_lua_block") {
+                    lexer.skip_lua().map_err(|error| self.refused(file, &error))?;
+                    directive.body = Body::Lua;
+                } else {
+                    let mut list = Vec::new();
+                    let inner = Where { blocks: place.blocks + 1, keys, ..place };
+                    let outcome = self.block(lexer, file, &mut list, inner, true);
+                    directive.body = if keys { Body::Keys(list) } else { Body::Block(list) };
+                    if outcome.is_err() {
+                        // What was read up to the fault is kept.
+                        out.push(directive);
+                        return outcome;
+                    }
+                }
+                out.push(directive);
+            } else if directive.name == "include" && directive.args.len() == 1 {
+                self.include(directive, out, place)?;
+            } else {
+                out.push(directive);
+            }
+        }
+    }
+
+    fn include(&mut self, mut directive: Directive, out: &mut Vec<Directive>, place: Where) -> Result<(), Stop> {
+        let argument = directive.first().to_owned();
+        let at = directive.at;
+        if place.includes >= MAX_INCLUDES {
+            return limit(&self.name(at.file), &format!("includes nested more than {MAX_INCLUDES} deep"));
+        }
+        match self.source.include(&argument) {
+            Found::Texts(texts) => {
+                out.push(directive);
+                let inner = Where { includes: place.includes + 1, ..place };
+                for (name, bytes) in texts {
+                    self.file(&name, &bytes, out, inner)?;
+                }
+                Ok(())
+            }
+            Found::Missing(why) => {
+                directive.body = Body::Unseen;
+                out.push(directive);
+                self.model.not_seen.push(NotSeen { path: argument, at, why });
+                Ok(())
+            }
+            Found::TooMuch => limit(
+                &self.name(at.file),
+                &format!("the configuration is larger than {} bytes", source::MAX_BYTES),
+            ),
+        }
+    }
+
+    fn name(&self, file: u32) -> String {
+        self.model.files.get(file as usize).cloned().unwrap_or_default()
+    }
+
+    fn refused(&self, file: u32, error: &SyntaxError) -> Stop {
+        Stop {
+            code: "configuration-syntax",
+            message: format!("{}:{}: {}; nothing after it was read", self.name(file), error.line, error.what),
+        }
+    }
+}
+
+fn limit(file: &str, why: &str) -> Result<(), Stop> {
+    Err(Stop { code: "configuration-limit", message: format!("{file}: {why}; nothing after that was read") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A model of files written to a directory; the first is the main one.
+    fn model(files: &[(&str, &str)]) -> Model {
+        let directory = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = directory.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        Model::read(&directory.path().join(files[0].0), Some(directory.path())).unwrap()
+    }
+
+    fn names(list: &[Directive]) -> Vec<&str> {
+        list.iter().map(|d| d.name.as_str()).collect()
+    }
+
+    #[test]
+    fn includes_stand_in_their_place() {
+        let model = model(&[
+            ("etc/nginx.conf", "a;\ninclude conf.d/*.conf;\nb { include /etc/inner; c; }\ntypes { include t; x/y z; }"),
+            ("etc/conf.d/1.conf", "one;"),
+            ("etc/conf.d/2.conf", "\n two { three; }"),
+            ("etc/inner", "in;"),
+            ("etc/t", "text/html html;"),
+        ]);
+        assert_eq!(names(&model.main), ["a", "include", "one", "two", "b", "types"]);
+        assert_eq!(names(model.main[4].children()), ["include", "in", "c"]);
+        assert_eq!(names(model.main[5].keys()), ["include", "text/html", "x/y"]);
+        assert_eq!(model.shown(model.main[3].at), "/etc/conf.d/2.conf:2");
+        assert_eq!(model.location(model.main[3].at).column, 2);
+        assert_eq!(model.facts().files.len(), 5);
+        assert!(model.is_whole() && model.not_seen.is_empty());
+        let mut seen = Vec::new();
+        model.walk(&mut |d| {
+            seen.push(d.name.as_str());
+            true
+        });
+        assert!(seen.contains(&"three") && !seen.contains(&"text/html"));
+    }
+
+    #[test]
+    fn what_is_not_there_is_said() {
+        let model = model(&[("nginx.conf", "http { include gone.conf; include none/*.conf; include *.none; }")]);
+        assert_eq!(model.facts().not_seen, ["gone.conf", "none/*.conf"]);
+        assert_eq!(model.problems.len(), 2);
+        assert!(model.is_whole());
+        assert!(model.problems[0].message.contains("nginx.conf:1: include gone.conf"));
+        let body: Vec<&Body> = model.main[0].children().iter().map(|d| &d.body).collect();
+        assert_eq!(body, [&Body::Unseen, &Body::Unseen, &Body::None]);
+    }
+
+    #[test]
+    fn faults_and_bounds_end_the_reading_and_are_said() {
+        for (text, want) in [
+            ("a;\nhttp { b; c", "nginx.conf:2: unexpected end of file"),
+            ("a;\nhttp { b;\n", "nginx.conf:3: unexpected end of file, expecting \"}\""),
+            ("a; }", "unexpected \"}\""),
+            ("include nginx.conf;", "includes nested more than 40 deep"),
+        ] {
+            let model = model(&[("nginx.conf", text)]);
+            assert!(!model.is_whole());
+            assert!(model.problems[0].message.contains(want), "{:?}", model.problems);
+        }
+        let deep = format!("{}{}", "a {".repeat(200), "}".repeat(200));
+        assert!(model(&[("nginx.conf", &deep)]).problems[0].message.contains("nested more than 100 deep"));
+        let kept = model(&[("nginx.conf", "http { b; c")]);
+        assert_eq!(names(kept.main[0].children()), ["b"]);
+    }
+}
