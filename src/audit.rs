@@ -167,7 +167,7 @@ fn of_image(image: &Image, path: &Path, options: &Options, facts: &mut Facts) {
         seen.declared = build_texts(image, &linkage, facts);
     }
     seen.claims = std::mem::take(&mut facts.optimization.claims);
-    recorded_elsewhere(image, &mut seen.claims, facts);
+    seen.recorded_ranges = recorded_elsewhere(image, &mut seen.claims, facts);
     seen.claims.extend(imports::claims(&linkage, symbols.dynamic(image, &linkage), &comment));
     if facts.compilers.is_empty() {
         facts.compilers = units::compilers_named(comment.compilers());
@@ -205,15 +205,21 @@ fn build_texts(image: &Image, linkage: &Linkage, facts: &mut Facts) -> Option<Cl
     own.into_iter().next()
 }
 
-/// What compilers recorded outside the debug information.
-fn recorded_elsewhere(image: &Image, claims: &mut Vec<Claim>, facts: &mut Facts) {
+/// What compilers recorded outside the debug information. Returns the ranges of text that it speaks of.
+fn recorded_elsewhere(
+    image: &Image,
+    claims: &mut Vec<Claim>,
+    facts: &mut Facts,
+) -> Vec<(Range<u64>, crate::compiler::Level)> {
+    let mut ranges = Vec::new();
     if let Some(lines) = gcc_command_line::read(image) {
         claims.extend(lines.claims());
         facts.problems.extend(lines.problems);
     }
     if let Some(notes) = annobin::read(image) {
         claims.extend(notes.claims(image));
-        facts.problems.extend(notes.problems);
+        facts.problems.extend(notes.problems.iter().cloned());
+        ranges = notes.levels().into_iter().map(|known| (known.range, known.level)).collect();
     }
     if let Some(go) = go_buildinfo::read(image) {
         claims.extend(go.claims());
@@ -221,6 +227,7 @@ fn recorded_elsewhere(image: &Image, claims: &mut Vec<Claim>, facts: &mut Facts)
             facts.cpu.baseline = Held::new(baseline.to_owned(), Strength::Recorded, Source::GoBuildinfo);
         }
     }
+    ranges
 }
 
 fn account_for(image: &Image, units: &[Unit], table: &FunctionTable) -> account::Account {

@@ -67,6 +67,8 @@ pub struct Witnessed {
     pub code: CodeSeen,
     /// The level that the build system declares for the program's own code, if it does.
     pub declared: Option<Claim>,
+    /// Ranges of text whose level a compiler recorded outside units (annobin), ascending and without overlap.
+    pub recorded_ranges: Vec<(Range<u64>, Level)>,
     /// Further claims about the level (recorded command lines, notes, string merging, imports).
     pub claims: Vec<Claim>,
     /// Addresses mean nothing (relocatable file or archive): units have their bytes already, see
@@ -134,6 +136,13 @@ pub fn reconcile(mut seen: Witnessed) -> Outcome {
     let fallback = fallback(&seen, declared, recorded_elsewhere);
     for range in &seen.account.undescribed {
         let size = range.end - range.start;
+        if let Some(level) = seen.recorded_at(range) {
+            text.recorded += size;
+            let share = shares.entry(level).or_default();
+            share.1 += u64::from(seen.code.covers(range));
+            share.2 += size;
+            continue;
+        }
         let level = match seen.code.state_at(range) {
             Some(Level::O0) => Level::O0,
             Some(_) if fallback.0 != Level::Unknown && fallback.0 != Level::O0 => fallback.0,
@@ -169,6 +178,20 @@ pub fn reconcile(mut seen: Witnessed) -> Outcome {
     outcome.optimization.reason = reason::sentence(&outcome, &seen, declared);
     outcome.units = seen.units;
     outcome
+}
+
+impl Witnessed {
+    /// The lowest level recorded for a range of text that no unit describes, if all of it is recorded.
+    fn recorded_at(&self, range: &Range<u64>) -> Option<Level> {
+        let first = self.recorded_ranges.partition_point(|(r, _)| r.end <= range.start);
+        let here: Vec<&(Range<u64>, Level)> =
+            self.recorded_ranges[first..].iter().take_while(|(r, _)| r.start < range.end).collect();
+        let covered: u64 = here.iter().map(|(r, _)| r.end.min(range.end) - r.start.max(range.start)).sum();
+        if covered < range.end - range.start {
+            return None;
+        }
+        here.iter().map(|(_, level)| *level).min()
+    }
 }
 
 impl CodeSeen {
@@ -292,6 +315,10 @@ fn conclude(outcome: &mut Outcome, seen: &Witnessed, fallback: (Level, Strength,
     if let Some(unit) = lowest {
         candidates.push((unit.level, unit.strength, unit.sources.clone()));
     }
+    let recorded_o0 = seen.account.undescribed.iter().any(|range| seen.recorded_at(range) == Some(Level::O0));
+    if recorded_o0 && let Some((level, source)) = recorded_claims(&seen.claims) {
+        candidates.push((level, Strength::Recorded, vec![source]));
+    }
     let o0_code = outcome.runs.iter().any(|run| run.level == Level::O0 && run.unit.is_none())
         || (seen.code.whole == Whole::O0 && !seen.code.cross_check_only && judged.is_empty());
     if o0_code {
@@ -315,15 +342,39 @@ fn conclude(outcome: &mut Outcome, seen: &Witnessed, fallback: (Level, Strength,
     }
     optimization.bound = if optimization.level == Level::Optimized { Bound::AtLeast } else { Bound::Exact };
     let unknown_unit = judged.iter().any(|u| u.level == Level::Unknown);
+    // A printed text is all there is of a program then: what was not read corroborates nothing.
+    let nothing_read = optimization.text.bytes == 0 && judged.is_empty();
     optimization.complete = optimization.level != Level::Unknown
         && optimization.text.unknown == 0
         && optimization.text.declared == 0
-        && !unknown_unit;
+        && !unknown_unit
+        && !nothing_read;
 }
 
-/// Runs of unoptimized code with the units they lie in.
+/// Runs of unoptimized code with the units they lie in; what was recorded as unoptimized and no unit
+/// describes is located, too.
 fn locate(seen: &Witnessed) -> Vec<FunctionRun> {
     let mut runs = seen.code.runs.clone();
+    let recorded: Vec<Range<u64>> = seen
+        .account
+        .undescribed
+        .iter()
+        .filter(|range| seen.recorded_at(range) == Some(Level::O0))
+        .filter(|range| {
+            !runs.iter().any(|r| r.level == Level::O0 && r.start <= range.start && range.end <= r.end)
+        })
+        .cloned()
+        .collect();
+    runs.extend(recorded.into_iter().map(|range| FunctionRun {
+        functions: seen.code.within(&range).count().max(1) as u64,
+        start: range.start,
+        end: range.end,
+        name: None,
+        unit: None,
+        module: None,
+        level: Level::O0,
+    }));
+    runs.sort_by_key(|run| (run.start, run.end));
     for run in &mut runs {
         if run.unit.is_some() {
             continue;

@@ -48,7 +48,6 @@ pub mod undetermined_optimization;
 pub mod unlisted_module;
 pub mod unoptimized_code;
 pub mod unused_policy_entry;
-mod version;
 mod waivers;
 
 pub use check::{Context, Draft, Outcome};

@@ -336,7 +336,8 @@ fn prometheus_help_is_the_same_in_every_file() {
 fn html_is_one_file_that_says_everything_without_scripts_and_asks_for_nothing() {
     for (name, report) in scenarios() {
         for text in [html::check(report).unwrap(), html::inspect(&reports::inspected(report)).unwrap()] {
-            for forbidden in ["<img", "<link", "<iframe", "<object", "<form", " style=", " on", "javascript:"] {
+            for forbidden in ["<img", "<link", "<iframe", "<object", "<form", " style=", " on", "javascript:"]
+            {
                 let tags = text.split('<').skip(1).filter_map(|tag| tag.split('>').next());
                 let found: Vec<&str> = tags
                     .map(|tag| tag.split('"').step_by(2).collect::<Vec<_>>())
@@ -366,7 +367,9 @@ fn html_is_one_file_that_says_everything_without_scripts_and_asks_for_nothing() 
     ] {
         assert!(body.contains(said), "{said}");
     }
-    assert!(html::check(scenarios["error"]).unwrap().contains("not an ELF file, and not the text of nginx -V"));
+    assert!(
+        html::check(scenarios["error"]).unwrap().contains("not an ELF file, and not the text of nginx -V")
+    );
     assert!(html::check(scenarios["empty"]).unwrap().contains("No target was audited."));
 }
 

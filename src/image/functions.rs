@@ -191,7 +191,8 @@ pub fn read(image: &Image) -> FunctionTable {
         return table;
     }
     let text = image.text_ranges();
-    if text.is_empty() {
+    // A separate debug file has the section headers of its binary and none of the bytes.
+    if text.is_empty() || super::linkage::is_separate_debug(image) {
         return table;
     }
     table.runtime = runtime_sections(image);

@@ -52,6 +52,11 @@ pub fn account(image: &Image, units: &[Described<'_>], table: &FunctionTable) ->
     account.runtime = total(&intersect(&uncovered, &table.runtime));
     let gaps = subtract(&uncovered, &table.runtime);
     let functions: Vec<Range<u64>> = table.functions.iter().map(|f| f.start..f.end).collect();
+    if crate::image::linkage::is_separate_debug(image) {
+        // The bytes are in the binary, not here: what lies between units cannot be told.
+        account.undescribed = gaps;
+        return account;
+    }
     for gap in gaps {
         classify_gap(image, gap, &functions, &mut account);
     }

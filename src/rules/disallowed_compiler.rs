@@ -34,7 +34,7 @@
 
 use super::Rule;
 use super::check::{Context, Draft, Kindness, Outcome, UnitHit, count, grouped, listed};
-use super::{levels, version};
+use super::levels;
 use crate::evidence::{Source, Strength};
 use crate::finding::Severity;
 use crate::nginx::declared;
@@ -77,21 +77,13 @@ fn answer(policy: &Policy, family: &str, version: Option<&str>) -> Answer {
     if family.is_empty() || family == "unknown" {
         return Answer::Unknown;
     }
-    let entries: Vec<_> =
-        policy.compilers.iter().filter(|entry| entry.value.name.eq_ignore_ascii_case(family)).collect();
-    if entries.is_empty() {
-        return Answer::Disallowed;
-    }
-    if entries.iter().any(|entry| entry.value.comparisons.is_empty()) {
-        return Answer::Allowed;
-    }
-    match version.and_then(version::numbers) {
-        None => Answer::Unknown,
-        Some(numbers) if entries.iter().any(|entry| version::meets(&entry.value, &numbers)) => {
-            Answer::Allowed
-        }
-        Some(_) => Answer::Disallowed,
-    }
+    let answers =
+        policy.compilers.iter().map(|entry| entry.value.matches(&family.to_ascii_lowercase(), version));
+    answers.fold(Answer::Disallowed, |known, answer| match (known, answer) {
+        (Answer::Allowed, _) | (_, Some(true)) => Answer::Allowed,
+        (Answer::Unknown, _) | (_, None) => Answer::Unknown,
+        (Answer::Disallowed, Some(false)) => Answer::Disallowed,
+    })
 }
 
 fn from_units<'a>(context: &Context<'a>, wanted: &str, units: &[&'a crate::facts::Unit]) -> Vec<Draft<'a>> {

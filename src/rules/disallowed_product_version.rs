@@ -32,7 +32,6 @@
 
 use super::Rule;
 use super::check::{Context, Draft, Outcome, listed};
-use super::version;
 use crate::evidence::{Source, Strength};
 use crate::finding::Severity;
 use crate::policy::{At, VersionRequirement};
@@ -79,16 +78,15 @@ fn judge<'a>(
 ) -> Option<Draft<'a>> {
     let first = wanted.first()?;
     let list = listed(wanted.iter().map(|entry| entry.value.text.as_str()), 6);
-    let draft = match version.and_then(|text| version::numbers(text).map(|numbers| (text, numbers))) {
-        None => Draft::undetermined(key, format!("the version of {name} cannot be read (policy: {list})")),
-        Some((_, numbers)) if wanted.iter().any(|entry| version::meets(&entry.value, &numbers)) => {
-            return None;
-        }
-        Some((text, _)) => {
-            Draft::violation(key, format!("{name} {text} is not among the allowed versions (policy: {list})"))
-                .evidence(Strength::Structural, &[Source::ModuleTable, Source::BuildString])
-                .remedy("build an allowed version, or extend the list")
-        }
+    let answers: Vec<Option<bool>> = wanted.iter().map(|entry| entry.value.matches(name, version)).collect();
+    let draft = if answers.contains(&Some(true)) {
+        return None;
+    } else if let (Some(text), false) = (version, answers.contains(&None)) {
+        Draft::violation(key, format!("{name} {text} is not among the allowed versions (policy: {list})"))
+            .evidence(Strength::Structural, &[Source::ModuleTable, Source::BuildString])
+            .remedy("build an allowed version, or extend the list")
+    } else {
+        Draft::undetermined(key, format!("the version of {name} cannot be read (policy: {list})"))
     };
     Some(draft.policy(&first.at))
 }
