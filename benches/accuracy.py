@@ -42,7 +42,7 @@ def documents(command, paths):
 def verdict(target):
     """What the machine code was read as: O0, mixed, optimized or unknown."""
     claims = [c for c in target["optimization"]["claims"] if c["source"] == "code-shape"]
-    levels = {c["value"] for c in claims}
+    levels = {c["value"] for c in claims} - {"unknown"}
     if "O0" in levels:
         whole = any(c["value"] == "O0" and c["scope"] == "file" for c in claims)
         return "O0" if whole else "mixed"

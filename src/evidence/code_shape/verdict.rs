@@ -101,7 +101,7 @@ fn sentence(shape: &CodeShape) -> String {
     let counts = &shape.counts;
     match &shape.verdict {
         Verdict::O0 => format!(
-            "{} of {} judged functions keep their variables in the frame and use no register for them: -O0",
+            "{} of {} judged functions keep their variables in the frame, as only unoptimized code does",
             counts.o0,
             counts.judged()
         ),
