@@ -161,7 +161,9 @@ fn of_image(image: &Image, path: &Path, options: &Options, facts: &mut Facts) {
             unit.text_bytes = *bytes;
         }
     }
-    if let Some(found) = nginx::read(image, &linkage, &symbols, &pointers) {
+    let mut handlers = Vec::new();
+    if let Some(mut found) = nginx::read(image, &linkage, &symbols, &pointers) {
+        handlers = std::mem::take(&mut found.handlers);
         seen.declared = take_nginx(found, facts);
     } else {
         seen.declared = build_texts(image, &linkage, facts);
@@ -172,7 +174,8 @@ fn of_image(image: &Image, path: &Path, options: &Options, facts: &mut Facts) {
     if facts.compilers.is_empty() {
         facts.compilers = units::compilers_named(comment.compilers());
     }
-    let code = code::read(image, &table, &seen);
+    let mut code = code::read(image, &table, &seen);
+    code::name_modules(&mut code.seen.runs, &handlers);
     seen.code = code.seen.clone();
     facts.problems.extend(table.problems.iter().filter(|_| !seen.relocatable).cloned());
     conclude(seen, facts);

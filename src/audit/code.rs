@@ -90,6 +90,27 @@ fn seen(shape: &CodeShape, table: &FunctionTable, cross_check_only: bool) -> Cod
     }
 }
 
+/// Modules named for one run before it is called a mixture.
+const MODULES_NAMED: usize = 3;
+
+/// Names unoptimized runs after the nginx modules whose functions lie in them.
+pub(super) fn name_modules(runs: &mut [FunctionRun], handlers: &[(u64, String)]) {
+    for run in runs.iter_mut().filter(|run| run.level == Level::O0) {
+        let first = handlers.partition_point(|(address, _)| *address < run.start);
+        let mut modules: Vec<&str> = Vec::new();
+        for (_, module) in handlers[first..].iter().take_while(|(address, _)| *address < run.end) {
+            if !modules.contains(&module.as_str()) {
+                modules.push(module);
+            }
+        }
+        run.module = match modules.len() {
+            0 => None,
+            1..=MODULES_NAMED => Some(modules.join(", ")),
+            more => Some(format!("{} and {} more modules", modules[0], more - 1)),
+        };
+    }
+}
+
 /// The functions of the facts.
 pub(super) fn functions(table: &FunctionTable, code: &CodeRead, runs: Vec<FunctionRun>) -> Functions {
     let shape = code.shape.as_ref().or(code.sample.as_ref());

@@ -201,7 +201,7 @@ pub fn finding(rule: &str, severity: Severity, status: FindingStatus) -> Finding
         sources: vec![Source::DwarfProducer, Source::ConfigureArguments],
         units: vec![UnitRef { name: "src/core/nginx.c".to_owned(), level: Level::O0 }],
         units_total: 137,
-        ranges: vec![RangeRef { start: 0x1000, end: 0x2000, functions: 3 }],
+        ranges: vec![RangeRef { start: 0x1000, end: 0x2000, functions: 3, name: None }],
         policy: Some(PolicyPlace {
             path: "edge.toml".to_owned(),
             line: 6,
