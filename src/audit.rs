@@ -181,6 +181,13 @@ fn of_image(image: &Image, path: &Path, options: &Options, facts: &mut Facts) {
     conclude(seen, facts);
     let runs = std::mem::take(&mut facts.functions.runs);
     facts.functions = code::functions(&table, &code, runs);
+    let filters: Vec<u64> = if facts.nginx.is_some() {
+        let symbols = symbols.full(image).iter();
+        symbols.filter(|s| s.kind == elf::STT_FUNC && code::is_filter(s.name)).map(|s| s.value).collect()
+    } else {
+        Vec::new()
+    };
+    facts.optimization.tail_calls = code::tail_calls(image, &table, &code, &filters);
     facts.problems.sort();
     facts.problems.dedup();
 }

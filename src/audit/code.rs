@@ -2,7 +2,7 @@
 
 use crate::compiler::Level;
 use crate::evidence::code_shape::{self, CodeShape, Selection, State as Shape, Verdict};
-use crate::facts::{FunctionRun, FunctionSeen, Functions, Unit};
+use crate::facts::{FunctionRun, FunctionSeen, Functions, TailCalls, Unit};
 use crate::image::Image;
 use crate::image::functions::FunctionTable;
 use crate::reconcile::{CodeSeen, State, Whole, Witnessed, is_judged};
@@ -88,6 +88,29 @@ fn seen(shape: &CodeShape, table: &FunctionTable, cross_check_only: bool) -> Cod
         sentence: shape.sentence.clone(),
         cross_check_only,
     }
+}
+
+/// Tail calls in nginx's chain of header and body filters, which decide how deep the stack is for each
+/// response; for other programs, and where no symbol names the filters, among all functions judged.
+pub(super) fn tail_calls(
+    image: &Image,
+    table: &FunctionTable,
+    code: &CodeRead,
+    filters: &[u64],
+) -> Option<TailCalls> {
+    if !filters.is_empty() {
+        let ranges =
+            filters.iter().filter_map(|&start| table.at(start)).map(|f| f.start..f.end).collect::<Vec<_>>();
+        let shape = code_shape::judge(image, &table.functions, &Selection::Ranges(crate::image::merge(ranges)));
+        return shape.tail_calls(Some(filters));
+    }
+    code.shape.as_ref().filter(|_| code.sample.is_none()).and_then(|shape| shape.tail_calls(None))
+}
+
+/// Whether a symbol is one of nginx's filters: `ngx_http_gzip_body_filter`, `ngx_http_write_filter`.
+pub(super) fn is_filter(name: &[u8]) -> bool {
+    name.starts_with(b"ngx_http_")
+        && [&b"_header_filter"[..], b"_body_filter"].iter().any(|ending| name.ends_with(ending))
 }
 
 /// Modules named for one run before it is called a mixture.
