@@ -1,6 +1,8 @@
 //! Every format over every kind of report. With `FLAGAUDIT_FORMATS_DIR` set, the documents are also written there,
 //! for the validators that `scripts/validate-formats.sh` runs over them.
 
+#![allow(clippy::unwrap_used)]
+
 use flagaudit::finding::Severity;
 use flagaudit::report::{CheckReport, InspectReport, github, html, json, junit, markdown, prometheus, sarif};
 use std::collections::{BTreeMap, HashSet};
@@ -257,7 +259,8 @@ fn markdown_can_be_posted_and_holds_no_markup_of_others() {
             assert!(!outside.contains(['<', '>']) && !outside.contains("@everyone"), "{name}: {outside}");
             let columns: HashSet<usize> = text
                 .split("\n\n")
-                .filter_map(|block| block.starts_with('|').then(|| block.lines()))
+                .filter(|block| block.starts_with('|'))
+                .map(str::lines)
                 .flat_map(|lines| {
                     lines.filter(|l| l.starts_with('|')).map(|l| l.replace("\\|", "").matches('|').count())
                 })
@@ -267,7 +270,7 @@ fn markdown_can_be_posted_and_holds_no_markup_of_others() {
     }
 }
 
-/// The text without its code spans, by the rules of CommonMark (section 6.1).
+/// The text without its code spans, by the rules of `CommonMark` (section 6.1).
 fn code_spans_removed(text: &str) -> String {
     let mut out = String::new();
     for line in text.lines() {
@@ -336,7 +339,8 @@ fn prometheus_help_is_the_same_in_every_file() {
 fn html_is_one_file_that_says_everything_without_scripts_and_asks_for_nothing() {
     for (name, report) in scenarios() {
         for text in [html::check(report).unwrap(), html::inspect(&reports::inspected(report)).unwrap()] {
-            for forbidden in ["<img", "<link", "<iframe", "<object", "<form", " style=", " on", "javascript:"] {
+            for forbidden in ["<img", "<link", "<iframe", "<object", "<form", " style=", " on", "javascript:"]
+            {
                 let tags = text.split('<').skip(1).filter_map(|tag| tag.split('>').next());
                 let found: Vec<&str> = tags
                     .map(|tag| tag.split('"').step_by(2).collect::<Vec<_>>())
@@ -366,7 +370,9 @@ fn html_is_one_file_that_says_everything_without_scripts_and_asks_for_nothing() 
     ] {
         assert!(body.contains(said), "{said}");
     }
-    assert!(html::check(scenarios["error"]).unwrap().contains("not an ELF file, and not the text of nginx -V"));
+    assert!(
+        html::check(scenarios["error"]).unwrap().contains("not an ELF file, and not the text of nginx -V")
+    );
     assert!(html::check(scenarios["empty"]).unwrap().contains("No target was audited."));
 }
 
