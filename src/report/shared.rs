@@ -131,7 +131,8 @@ pub(super) fn details(finding: &Finding) -> Vec<(&'static str, String)> {
         out.push(("waiver", format!("{}{owner}{expires}", waiver.reason)));
     }
     if let Some(at) = &finding.policy {
-        out.push(("policy", format!("{}:{}  {}", at.path, at.line, at.text.trim()).trim_end().to_owned()));
+        let line = at.text.split_whitespace().collect::<Vec<_>>().join(" ");
+        out.push(("policy", format!("{}:{}  {line}", at.path, at.line).trim_end().to_owned()));
     }
     out
 }
