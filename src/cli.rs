@@ -99,6 +99,8 @@ enum Format {
     Markdown,
     /// Prometheus text, for node_exporter's textfile collector
     Prometheus,
+    /// One self-contained page
+    Html,
 }
 
 /// When to use colour.

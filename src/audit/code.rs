@@ -101,7 +101,8 @@ pub(super) fn tail_calls(
     if !filters.is_empty() {
         let ranges =
             filters.iter().filter_map(|&start| table.at(start)).map(|f| f.start..f.end).collect::<Vec<_>>();
-        let shape = code_shape::judge(image, &table.functions, &Selection::Ranges(crate::image::merge(ranges)));
+        let shape =
+            code_shape::judge(image, &table.functions, &Selection::Ranges(crate::image::merge(ranges)));
         return shape.tail_calls(Some(filters));
     }
     code.shape.as_ref().filter(|_| code.sample.is_none()).and_then(|shape| shape.tail_calls(None))

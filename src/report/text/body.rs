@@ -170,7 +170,9 @@ pub(super) fn text_map(out: &mut String, facts: &Facts, options: Options) {
 
 /// How nginx's filters hand over; shown only where symbols name them, since elsewhere it says little.
 fn tail_calls(out: &mut String, facts: &Facts, options: Options) {
-    let Some(calls) = facts.optimization.tail_calls.as_ref().filter(|c| c.scope == "filter-chain") else { return };
+    let Some(calls) = facts.optimization.tail_calls.as_ref().filter(|c| c.scope == "filter-chain") else {
+        return;
+    };
     let depth = if calls.tail_calls == 0 {
         ": each adds to the stack, as in every build by gcc below -O2"
     } else {
