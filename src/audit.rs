@@ -147,10 +147,14 @@ fn of_image(image: &Image, path: &Path, options: &Options, facts: &mut Facts) {
     let mut understood = debug::read(image, path, &notes, options, facts);
     understood.own_library(linkage.soname.as_deref());
     let mut table = functions::read(image);
+    let shared = image.is_relocatable().then(|| understood.share_relocatable(members::text_size(image)));
     let mut seen =
         Witnessed { units: understood.units, relocatable: image.is_relocatable(), ..Witnessed::default() };
-    seen.debug_absent = Some(debug_absent(facts));
-    if !seen.relocatable {
+    seen.debug_absent = Some(debug_absent(image, facts));
+    seen.code_elsewhere = linkage::is_separate_debug(image);
+    if let Some(bytes) = shared {
+        seen.account.bytes = bytes;
+    } else {
         seen.account = account_for(image, &seen.units, &table);
         // Symbols cost time and memory where there are many: they are read only to name what no unit describes.
         if !seen.account.undescribed.is_empty() {
@@ -179,7 +183,15 @@ fn of_image(image: &Image, path: &Path, options: &Options, facts: &mut Facts) {
     seen.code = code.seen.clone();
     facts.problems.extend(table.problems.iter().filter(|_| !seen.relocatable).cloned());
     conclude(seen, facts);
-    let runs = std::mem::take(&mut facts.functions.runs);
+    let mut runs = std::mem::take(&mut facts.functions.runs);
+    let nameless: Vec<Range<u64>> =
+        runs.iter().filter(|run| run.name.is_none()).map(|run| run.start..run.end).collect();
+    if !nameless.is_empty() {
+        name_functions(image, &symbols, &linkage, &nameless, &mut table);
+        for run in runs.iter_mut().filter(|run| run.name.is_none()) {
+            run.name = table.at(run.start).and_then(|function| function.name.clone());
+        }
+    }
     facts.functions = code::functions(&table, &code, runs);
     let filters: Vec<u64> = if facts.nginx.is_some() {
         let symbols = symbols.full(image).iter();
@@ -241,8 +253,14 @@ fn recorded_elsewhere(
 }
 
 fn account_for(image: &Image, units: &[Unit], table: &FunctionTable) -> account::Account {
-    let described: Vec<account::Described<'_>> =
-        units.iter().map(|unit| account::Described { ranges: &unit.ranges, level: unit.level }).collect();
+    let described: Vec<account::Described<'_>> = units
+        .iter()
+        .map(|unit| account::Described {
+            ranges: &unit.ranges,
+            level: unit.level,
+            link_time: unit.kind == UnitKind::LtoPartition,
+        })
+        .collect();
     account::account(image, &described, table)
 }
 
@@ -268,11 +286,24 @@ fn name_functions(
     table.add_symbols(image, named.iter().map(|(start, size, name)| (*start, *size, name.as_str())));
 }
 
-fn debug_absent(facts: &Facts) -> String {
-    match facts.debug_info.missing.first() {
-        Some(missing) => missing.clone(),
-        None => "no debug information".to_owned(),
+/// Why no unit tells: what is there and could not be read is not absent.
+fn debug_absent(image: &Image, facts: &Facts) -> String {
+    if let Some(missing) = facts.debug_info.missing.first() {
+        return missing.clone();
     }
+    let of_units = |problem: &&Problem| problem.loses_facts && problem.code.ends_with("debug-info");
+    if let Some(problem) = facts.problems.iter().find(of_units) {
+        return format!("the debug information cannot be read ({})", problem.message);
+    }
+    if image.section(".debug_sup").is_some() {
+        return "a supplementary file of dwz, which holds what debug files have in common".to_owned();
+    }
+    let sentence = if facts.debug_info.present {
+        "the debug information has no compilation unit"
+    } else {
+        "no debug information"
+    };
+    sentence.to_owned()
 }
 
 /// Reconciles and takes the outcome over.

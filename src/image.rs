@@ -295,8 +295,8 @@ impl Image {
         let mut ranges: Vec<Range<u64>> = self
             .sections
             .iter()
-            .filter(|s| s.is_text() && s.size > 0)
-            .filter_map(|s| Some(s.address..s.address.checked_add(s.size)?))
+            .filter(|s| s.is_text())
+            .filter_map(|s| Some(s.address..s.address.checked_add(self.size_in_file(s))?))
             .collect();
         if self.sections.is_empty() {
             ranges = self
@@ -306,6 +306,15 @@ impl Image {
                 .collect();
         }
         merge(ranges)
+    }
+
+    /// Size of a section in bytes as far as the file holds it; of one without data (as in a separate debug file) the
+    /// size it has in memory. A damaged header may claim any size.
+    pub fn size_in_file(&self, section: &Section) -> u64 {
+        if section.kind == elf::SHT_NOBITS {
+            return section.size;
+        }
+        section.size.min(self.input.len().saturating_sub(section.offset))
     }
 
     /// Whether this is a relocatable file, whose addresses mean nothing before relocation.

@@ -74,6 +74,8 @@ pub struct Witnessed {
     /// Addresses mean nothing (relocatable file or archive): units have their bytes already, see
     /// [`units::Units::share_relocatable`].
     pub relocatable: bool,
+    /// This is a separate debug file: the code itself is in the binary it belongs to.
+    pub code_elsewhere: bool,
     /// Why there is no debug information, for the sentence.
     pub debug_absent: Option<String>,
 }
@@ -383,6 +385,7 @@ fn locate(seen: &Witnessed) -> Vec<FunctionRun> {
         module: None,
         level: Level::O0,
     }));
+    runs.extend(suspects(seen, &runs));
     runs.sort_by_key(|run| (run.start, run.end));
     for run in &mut runs {
         if run.unit.is_some() {
@@ -398,6 +401,49 @@ fn locate(seen: &Witnessed) -> Vec<FunctionRun> {
         run.unit = names.next().map(str::to_owned);
     }
     runs
+}
+
+/// Suspected single functions named one by one; where there are more, it is the level of the whole that is in doubt.
+const SUSPECTS: usize = 8;
+
+/// Functions shaped like `-O0` code in units that recorded a higher level: an attribute or a pragma may have asked for
+/// it (the producer shows neither). They are suspected only, and change no level.
+fn suspects(seen: &Witnessed, runs: &[FunctionRun]) -> Vec<FunctionRun> {
+    if seen.code.whole == Whole::O0 {
+        return Vec::new();
+    }
+    let mut recorded: Vec<(u64, u64, usize)> = Vec::new();
+    for (index, (unit, live)) in seen.units.iter().zip(&seen.account.live).enumerate() {
+        let above = unit.kind == UnitKind::Source
+            && unit.strength == Strength::Recorded
+            && !matches!(unit.level, Level::O0 | Level::Unknown);
+        if above {
+            recorded.extend(live.iter().map(|range| (range.start, range.end, index)));
+        }
+    }
+    recorded.sort_unstable();
+    let unit_at = |range: &Range<u64>| {
+        let after = recorded.partition_point(|(start, ..)| *start <= range.start);
+        let (_, end, index) = recorded.get(after.checked_sub(1)?)?;
+        (range.end <= *end).then_some(*index)
+    };
+    let mut found = Vec::new();
+    for (range, _) in seen.code.functions.iter().filter(|(_, state)| *state == State::O0) {
+        let Some(unit) = unit_at(range).and_then(|index| seen.units.get(index)) else { continue };
+        if runs.iter().any(|run| run.start < range.end && range.start < run.end) {
+            continue;
+        }
+        found.push(FunctionRun {
+            start: range.start,
+            end: range.end,
+            name: None,
+            unit: Some(unit.name.clone()),
+            module: None,
+            level: Level::O0,
+            functions: 1,
+        });
+    }
+    if found.len() > SUSPECTS { Vec::new() } else { found }
 }
 
 fn claims(seen: &Witnessed) -> Vec<Claim> {

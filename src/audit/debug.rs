@@ -73,8 +73,20 @@ fn split_units(
     };
     let package = companion::dwp(path, notes, companions, limits, &holds_any);
     facts.problems.extend(package.problems);
-    let mut split: HashMap<u64, DwarfUnit> = HashMap::new();
+    // With -gsplit-dwarf=single both halves are in one object file: the split half is matched, not counted again.
+    let (own, rest): (Vec<DwarfUnit>, Vec<DwarfUnit>) =
+        std::mem::take(&mut dwarf.units).into_iter().partition(|unit| {
+            unit.dwo_id.is_some_and(|id| ids.contains(&id)) && unit.kind == DwarfUnitKind::Compile
+        });
+    dwarf.units = rest;
+    let mut split: HashMap<u64, DwarfUnit> =
+        own.into_iter().filter_map(|unit| Some((unit.dwo_id?, unit))).collect();
     let mut source = DebugSource::Dwo;
+    if ids.iter().all(|id| split.contains_key(id)) {
+        fill_skeletons(&mut dwarf, &split, None, facts);
+        return dwarf;
+    }
+    let held: HashSet<u64> = split.keys().copied().collect();
     let mut learn = |file: &Image, problems: &mut Vec<Problem>| {
         let read = dwarf_producer::read(file, None);
         problems.extend(read.problems);
@@ -86,6 +98,9 @@ fn split_units(
     } else {
         for unit in &dwarf.units {
             let DwarfUnitKind::Skeleton { dwo_name, dwo_id: Some(id) } = &unit.kind else { continue };
+            if held.contains(id) {
+                continue;
+            }
             let is_it = |file: &Image| {
                 dwarf_producer::read(file, None).units.iter().any(|unit| unit.dwo_id == Some(*id))
             };
@@ -98,9 +113,22 @@ fn split_units(
             }
         }
     }
+    fill_skeletons(&mut dwarf, &split, Some(source), facts);
+    dwarf
+}
+
+/// Gives skeletons what their split halves hold.
+fn fill_skeletons(
+    dwarf: &mut DwarfUnits,
+    split: &HashMap<u64, DwarfUnit>,
+    source: Option<DebugSource>,
+    facts: &mut Facts,
+) {
     for unit in &mut dwarf.units {
         let Some(whole) = skeleton_id(unit).and_then(|id| split.get(&id)) else { continue };
-        facts.debug_info.source = source;
+        if let Some(source) = source {
+            facts.debug_info.source = source;
+        }
         unit.kind = DwarfUnitKind::Compile;
         unit.name.clone_from(&whole.name);
         unit.producer.clone_from(&whole.producer);
@@ -109,7 +137,6 @@ fn split_units(
             unit.comp_dir.clone_from(&whole.comp_dir);
         }
     }
-    dwarf
 }
 
 fn skeleton_id(unit: &DwarfUnit) -> Option<u64> {

@@ -80,7 +80,11 @@ pub(super) fn read(input: &Input, path: &Path, options: &Options, facts: &mut Fa
 
 /// Bytes of allocated executable sections. They are summed, not merged: in a relocatable file all begin at address 0.
 pub(super) fn text_size(image: &Image) -> u64 {
-    image.sections.iter().filter(|s| s.is_text()).fold(0u64, |sum, s| sum.saturating_add(s.size))
+    image
+        .sections
+        .iter()
+        .filter(|s| s.is_text())
+        .fold(0u64, |sum, s| sum.saturating_add(image.size_in_file(s)))
 }
 
 fn elf_of(image: &Image) -> Elf {

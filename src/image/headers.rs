@@ -158,6 +158,13 @@ fn sections<H: FileHeader<Endian = Endianness>>(
     let mut names_index = u32::from(raw.e_shstrndx(endian).0);
     if names_index == u32::from(elf::SHN_XINDEX.0) {
         names_index = first.sh_link(endian);
+        if names_index == 0 {
+            problems.push(Problem::damage(
+                "damaged-section-names",
+                "the index of the section name table is said to stand in the first section header, and does not"
+                    .to_owned(),
+            ));
+        }
     }
     if count > limits.sections {
         problems.push(Problem::damage(
@@ -188,7 +195,8 @@ fn sections<H: FileHeader<Endian = Endianness>>(
             Vec::new()
         }
     };
-    list.iter()
+    let sections: Vec<Section> = list
+        .iter()
         .enumerate()
         .map(|(index, s)| Section {
             index,
@@ -203,7 +211,31 @@ fn sections<H: FileHeader<Endian = Endianness>>(
             align: s.sh_addralign(endian).into(),
             entry_size: s.sh_entsize(endian).into(),
         })
-        .collect()
+        .collect();
+    report_outside(&sections, input.len(), problems);
+    sections
+}
+
+/// Sections that claim bytes behind the end of the file: reported once, with their number.
+fn report_outside(sections: &[Section], file: u64, problems: &mut Vec<Problem>) {
+    let outside = |s: &&Section| {
+        s.kind != elf::SHT_NULL
+            && s.kind != elf::SHT_NOBITS
+            && s.size > 0
+            && s.offset.checked_add(s.size).is_none_or(|end| end > file)
+    };
+    let count = sections.iter().filter(outside).count();
+    if let Some(first) = sections.iter().find(outside) {
+        let name = String::from_utf8_lossy(&first.name).into_owned();
+        problems.push(Problem::damage(
+            "damaged-section-headers",
+            format!(
+                "{count} of {} sections claim bytes outside the file; the first is {} {name}",
+                sections.len(),
+                first.index
+            ),
+        ));
+    }
 }
 
 fn name_at(names: &[u8], offset: u32, limit: usize) -> Vec<u8> {

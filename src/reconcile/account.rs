@@ -38,13 +38,21 @@ pub struct Described<'a> {
     pub ranges: &'a [Range<u64>],
     /// Its level: an overlap goes to the lowest.
     pub level: Level,
+    /// Made at link time: what is left of its ranges once code is traced to sources may be padding only.
+    pub link_time: bool,
 }
 
 /// Makes the account.
 pub fn account(image: &Image, units: &[Described<'_>], table: &FunctionTable) -> Account {
     let text = image.text_ranges();
-    let live: Vec<Vec<Range<u64>>> =
-        units.iter().map(|unit| intersect(&merge(unit.ranges.to_vec()), &text)).collect();
+    let live: Vec<Vec<Range<u64>>> = units
+        .iter()
+        .map(|unit| {
+            let mut live = intersect(&merge(unit.ranges.to_vec()), &text);
+            live.retain(|range| !unit.link_time || padding_prefix(image, range) < range.end - range.start);
+            live
+        })
+        .collect();
     let (per_unit, covered) = attribute(units, &live);
     let mut account = Account { bytes: total(&text), per_unit, live, ..Account::default() };
 
@@ -54,13 +62,29 @@ pub fn account(image: &Image, units: &[Described<'_>], table: &FunctionTable) ->
     let functions: Vec<Range<u64>> = table.functions.iter().map(|f| f.start..f.end).collect();
     if crate::image::linkage::is_separate_debug(image) {
         // The bytes are in the binary, not here: what lies between units cannot be told.
-        account.undescribed = gaps;
+        account.undescribed = gaps.into_iter().flat_map(|gap| split(gap, &functions)).collect();
         return account;
     }
     for gap in gaps {
         classify_gap(image, gap, &functions, &mut account);
     }
     account
+}
+
+/// A range cut where functions begin and end.
+fn split(range: Range<u64>, functions: &[Range<u64>]) -> Vec<Range<u64>> {
+    let first = functions.partition_point(|f| f.end <= range.start);
+    let mut pieces = Vec::new();
+    let mut at = range.start;
+    for function in functions[first..].iter().take_while(|f| f.start < range.end) {
+        let (start, end) = (function.start.max(at), function.end.min(range.end));
+        pieces.push(at..start);
+        pieces.push(start..end);
+        at = end.max(at);
+    }
+    pieces.push(at..range.end);
+    pieces.retain(|piece| piece.start < piece.end);
+    pieces
 }
 
 /// Gives every covered byte to the unit with the lowest level that claims it.
@@ -135,7 +159,9 @@ fn classify_between(image: &Image, range: Range<u64>, account: &mut Account) {
     }
     let entry = image.header.entry;
     let near_entry = entry.abs_diff(rest.start) <= START_CODE_BYTES && size <= START_CODE_BYTES;
-    if near_entry && is_start_code(image, entry) {
+    if (near_entry && is_start_code(image, entry))
+        || (size <= START_CODE_BYTES && is_crtbegin(image, rest.start))
+    {
         account.runtime += rest.end - rest.start;
     } else {
         account.undescribed.push(rest);
@@ -160,6 +186,35 @@ fn is_start_code(image: &Image, address: u64) -> bool {
         // mov fp, #0
         elf::EM_ARM => {
             bytes.starts_with(&[0x00, 0xb0, 0xa0, 0xe3]) || bytes.starts_with(&[0x4f, 0xf0, 0x00, 0x0b])
+        }
+        _ => false,
+    }
+}
+
+/// Whether `crtbegin.o` begins at `address`: it opens with `deregister_tm_clones`, which loads two equal addresses and
+/// compares them. Shared objects have it, too, and no entry point to find it by.
+fn is_crtbegin(image: &Image, address: u64) -> bool {
+    let Some(bytes) = image.read_address(address, 24) else { return false };
+    match image.header.machine {
+        // lea table(%rip),%rdi; lea table(%rip),%rax; cmp %rdi,%rax; je
+        elf::EM_X86_64 => {
+            bytes.starts_with(&[0x48, 0x8d, 0x3d])
+                && bytes.get(7..10) == Some(&[0x48, 0x8d, 0x05])
+                && bytes.get(14..18) == Some(&[0x48, 0x39, 0xf8, 0x74])
+        }
+        // adrp x0; add x0, x0; adrp x1; add x1, x1; cmp x1, x0; b.eq
+        elf::EM_AARCH64 => {
+            let words: Vec<u32> =
+                bytes.chunks_exact(4).filter_map(|w| Some(u32::from_le_bytes(w.try_into().ok()?))).collect();
+            let masks: [(u32, u32); 6] = [
+                (0x9f00_001f, 0x9000_0000),
+                (0xffc0_03ff, 0x9100_0000),
+                (0x9f00_001f, 0x9000_0001),
+                (0xffc0_03ff, 0x9100_0021),
+                (0xffff_ffff, 0xeb00_003f),
+                (0xff00_001f, 0x5400_0000),
+            ];
+            words.len() == masks.len() && words.iter().zip(masks).all(|(word, (mask, is))| word & mask == is)
         }
         _ => false,
     }
@@ -278,7 +333,10 @@ mod tests {
     #[test]
     fn an_overlap_goes_to_the_lowest_level_and_is_counted_once() {
         let (a, b) = ([10..30], [20..50, 60..70]);
-        let units = [Described { ranges: &a, level: Level::O2 }, Described { ranges: &b, level: Level::O0 }];
+        let units = [
+            Described { ranges: &a, level: Level::O2, link_time: false },
+            Described { ranges: &b, level: Level::O0, link_time: false },
+        ];
         let live = vec![a.to_vec(), b.to_vec()];
         let (per_unit, covered) = attribute(&units, &live);
         assert_eq!(per_unit, [10, 40]);
@@ -303,7 +361,7 @@ mod tests {
         fn the_parts_sum_to_the_union(lists in prop::collection::vec((ranges(), 0usize..3), 0..6)) {
             let levels = [Level::O0, Level::O2, Level::Unknown];
             let live: Vec<_> = lists.iter().map(|(r, _)| merge(r.clone())).collect();
-            let units: Vec<_> = lists.iter().map(|(r, l)| Described { ranges: r, level: levels[*l] }).collect();
+            let units: Vec<_> = lists.iter().map(|(r, l)| Described { ranges: r, level: levels[*l], link_time: false }).collect();
             let (per_unit, covered) = attribute(&units, &live);
             prop_assert_eq!(per_unit.iter().sum::<u64>(), total(&covered));
         }

@@ -3,7 +3,7 @@
 use super::{Outcome, Whole, Witnessed, is_judged, is_live};
 use crate::compiler::Level;
 use crate::evidence::{Source, Strength};
-use crate::facts::Unit;
+use crate::facts::{FunctionRun, Unit, UnitKind};
 use std::collections::BTreeMap;
 
 /// A unit's `-O` options, the losing ones shown.
@@ -39,16 +39,46 @@ pub(super) fn sentence(outcome: &Outcome, seen: &Witnessed, declared: Level) -> 
     }
     let text = outcome.optimization.text;
     if !judged.is_empty() {
-        let stray: u64 = outcome.runs.iter().filter(|r| r.unit.is_none()).map(|r| r.functions).sum();
-        if stray > 0 {
-            parts.push(format!("{stray} functions that no unit describes are shaped like -O0 code"));
+        let (recorded, shaped): (Vec<&FunctionRun>, Vec<&FunctionRun>) = outcome
+            .runs
+            .iter()
+            .filter(|r| r.unit.is_none() && r.level == Level::O0)
+            .partition(|run| seen.recorded_at(&(run.start..run.end)) == Some(Level::O0));
+        let functions = |runs: &[&FunctionRun]| match runs.iter().map(|run| run.functions).sum() {
+            1u64 => "1 function that no unit describes is".to_owned(),
+            many => format!("{many} functions that no unit describes are"),
+        };
+        if !recorded.is_empty() {
+            parts.push(format!("{} -O0 (recorded by the compiler)", functions(&recorded)));
         }
+        if !shaped.is_empty() {
+            parts.push(format!("{} shaped like -O0 code", functions(&shaped)));
+        }
+        parts.extend(suspected(outcome));
         let dark = text.unknown + text.declared;
         if dark > 0 && judged.iter().all(|u| u.level != Level::Unknown) {
-            parts.push(format!("{dark} bytes of text are described by no unit"));
+            let elsewhere = if seen.code_elsewhere { ", and the code is not in this file" } else { "" };
+            parts.push(format!("{dark} bytes of text are described by no unit{elsewhere}"));
         }
     }
     parts.join("; ")
+}
+
+/// What is suspected of single functions in units of a higher level.
+fn suspected(outcome: &Outcome) -> Option<String> {
+    let inside: u64 = outcome
+        .runs
+        .iter()
+        .filter(|run| run.unit.is_some() && run.level == Level::O0 && run.functions == 1)
+        .map(|run| run.functions)
+        .sum();
+    let of = match inside {
+        0 => return None,
+        1 => "1 function in them is".to_owned(),
+        many => format!("{many} functions in them are"),
+    };
+    (outcome.optimization.level > Level::O0)
+        .then(|| format!("{of} shaped like -O0 code: an attribute or a pragma is suspected"))
 }
 
 fn of_units(judged: &[&Unit]) -> String {
@@ -109,7 +139,16 @@ fn count(some: usize, all: usize) -> String {
 
 fn without_units(outcome: &Outcome, seen: &Witnessed, declared: Level) -> String {
     let optimization = &outcome.optimization;
-    let absent = seen.debug_absent.as_deref().unwrap_or("no debug information");
+    let absent = match seen.units.as_slice() {
+        [] => seen.debug_absent.as_deref().unwrap_or("no debug information"),
+        units if units.iter().all(|unit| unit.kind == UnitKind::Assembly) => {
+            if outcome.optimization.text.unknown == 0 {
+                return "all code is assembly, to which no level applies".to_owned();
+            }
+            "only assembly is described by debug information"
+        }
+        _ => "no debug information about the program's own code",
+    };
     let code = &seen.code;
     match (optimization.strength, optimization.level) {
         (_, Level::Unknown) => {
@@ -117,11 +156,15 @@ fn without_units(outcome: &Outcome, seen: &Witnessed, declared: Level) -> String
             format!("{absent}, and nothing else tells{why}")
         }
         (Strength::Declared, level) => {
-            let source = seen.declared.as_ref().map_or("", |c| c.source.as_str());
+            let source = match seen.declared.as_ref().map(|claim| claim.source) {
+                Some(Source::ConfigureArguments) => "the configure arguments declare",
+                Some(Source::BuildString) => "a text in the program that names its build declares",
+                _ => "the build declares",
+            };
             if optimization.sources.contains(&Source::CodeShape) {
-                format!("{source} declare {}, and the code agrees: {}", level.flag(), code.sentence)
+                format!("{source} {}, and the code agrees: {}", level.flag(), code.sentence)
             } else {
-                format!("{source} declare {}; {absent}, so nothing corroborates it", level.flag())
+                format!("{source} {}; {absent}, so nothing corroborates it", level.flag())
             }
         }
         (Strength::Inferred, level) => {

@@ -90,18 +90,24 @@ pub fn understand(dwarf: &[DwarfUnit], member: Option<&str>) -> Units {
         };
         let producer = known.entry(words).or_insert_with(|| producer::parse(words));
         let kind = unit_kind(producer, &name, comp_dir.as_deref());
+        // What is made at link time comes from several units, whatever language is noted for it.
+        let language = match kind {
+            UnitKind::LtoPartition => producer.language.clone(),
+            _ => producer.language.clone().or_else(|| unit.language.and_then(language_name)),
+        };
         *seen
             .entry((
                 producer.family.as_str().to_owned(),
                 producer.version.clone(),
-                producer.language.clone(),
+                language.clone(),
                 producer.raw.clone(),
             ))
             .or_default() += 1;
         let library =
             (kind == UnitKind::Library).then(|| library_of(producer, &name, comp_dir.as_deref())).flatten();
         result.libraries.push(library);
-        result.units.push(of_producer(producer, kind, blank(name, comp_dir, member, unit)));
+        let known = of_producer(producer, kind, blank(name, comp_dir, member, unit));
+        result.units.push(Unit { language, ..known });
     }
     result.compilers = seen
         .into_iter()
@@ -115,6 +121,41 @@ pub fn understand(dwarf: &[DwarfUnit], member: Option<&str>) -> Units {
         .collect();
     result.compilers.sort_by(|a, b| b.units.cmp(&a.units).then_with(|| a.cmp(b)));
     result
+}
+
+/// The language of a unit whose producer names none, without its standard (DWARF 5, section 7.12, and later codes).
+fn language_name(language: gimli::DwLang) -> Option<String> {
+    let name = match language {
+        gimli::DW_LANG_C
+        | gimli::DW_LANG_C89
+        | gimli::DW_LANG_C99
+        | gimli::DW_LANG_C11
+        | gimli::DW_LANG_C17 => "C",
+        gimli::DW_LANG_C_plus_plus
+        | gimli::DW_LANG_C_plus_plus_03
+        | gimli::DW_LANG_C_plus_plus_11
+        | gimli::DW_LANG_C_plus_plus_14
+        | gimli::DW_LANG_C_plus_plus_17
+        | gimli::DW_LANG_C_plus_plus_20 => "C++",
+        gimli::DW_LANG_ObjC => "Objective-C",
+        gimli::DW_LANG_ObjC_plus_plus => "Objective-C++",
+        gimli::DW_LANG_Fortran77
+        | gimli::DW_LANG_Fortran90
+        | gimli::DW_LANG_Fortran95
+        | gimli::DW_LANG_Fortran03
+        | gimli::DW_LANG_Fortran08
+        | gimli::DW_LANG_Fortran18 => "Fortran",
+        gimli::DW_LANG_Rust => "Rust",
+        gimli::DW_LANG_Go => "Go",
+        gimli::DW_LANG_D => "D",
+        gimli::DW_LANG_Swift => "Swift",
+        gimli::DW_LANG_Zig => "Zig",
+        gimli::DW_LANG_Ada83 | gimli::DW_LANG_Ada95 | gimli::DW_LANG_Ada2005 | gimli::DW_LANG_Ada2012 => {
+            "Ada"
+        }
+        _ => return None,
+    };
+    Some(name.to_owned())
 }
 
 fn lossy(bytes: &[u8]) -> String {
