@@ -161,7 +161,9 @@ fn of_image(image: &Image, path: &Path, options: &Options, facts: &mut Facts) {
             unit.text_bytes = *bytes;
         }
     }
-    if let Some(found) = nginx::read(image, &linkage, &symbols, &pointers) {
+    let mut handlers = Vec::new();
+    if let Some(mut found) = nginx::read(image, &linkage, &symbols, &pointers) {
+        handlers = std::mem::take(&mut found.handlers);
         seen.declared = take_nginx(found, facts);
     } else {
         seen.declared = build_texts(image, &linkage, facts);
@@ -172,12 +174,20 @@ fn of_image(image: &Image, path: &Path, options: &Options, facts: &mut Facts) {
     if facts.compilers.is_empty() {
         facts.compilers = units::compilers_named(comment.compilers());
     }
-    let code = code::read(image, &table, &seen);
+    let mut code = code::read(image, &table, &seen);
+    code::name_modules(&mut code.seen.runs, &handlers);
     seen.code = code.seen.clone();
     facts.problems.extend(table.problems.iter().filter(|_| !seen.relocatable).cloned());
     conclude(seen, facts);
     let runs = std::mem::take(&mut facts.functions.runs);
     facts.functions = code::functions(&table, &code, runs);
+    let filters: Vec<u64> = if facts.nginx.is_some() {
+        let symbols = symbols.full(image).iter();
+        symbols.filter(|s| s.kind == elf::STT_FUNC && code::is_filter(s.name)).map(|s| s.value).collect()
+    } else {
+        Vec::new()
+    };
+    facts.optimization.tail_calls = code::tail_calls(image, &table, &code, &filters);
     facts.problems.sort();
     facts.problems.dedup();
 }

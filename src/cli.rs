@@ -102,6 +102,8 @@ enum Format {
     Markdown,
     /// Prometheus text, for node_exporter's textfile collector
     Prometheus,
+    /// One self-contained page
+    Html,
 }
 
 /// When to use colour.

@@ -1,12 +1,13 @@
 //! JSON, and the schemas of its documents.
 
+use super::escape::json_controls;
 use super::{CheckReport, InspectReport};
 use schemars::generate::SchemaSettings;
 use serde::Serialize;
 
 /// One document, indented, with a line feed at its end.
 pub fn render<T: Serialize>(document: &T) -> Result<String, serde_json::Error> {
-    let mut text = serde_json::to_string_pretty(document)?;
+    let mut text = json_controls(&serde_json::to_string_pretty(document)?);
     text.push('\n');
     Ok(text)
 }
@@ -38,7 +39,7 @@ fn lines<T: Serialize>(targets: &[T], last: &serde_json::Value) -> Result<String
     }
     text.push_str(&serde_json::to_string(&Line { r#type: "summary", value: last })?);
     text.push('\n');
-    Ok(text)
+    Ok(json_controls(&text))
 }
 
 /// The documents' JSON Schemas: file name and content.
