@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 /// What to audit and where to look for what belongs to it.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(super) struct TargetArguments {
     /// ELF files, archives, directories, the text of `nginx -V`, or - for standard input
     #[arg(value_name = "TARGET")]
@@ -62,6 +62,12 @@ pub(super) struct Audited {
 /// Audits one file with default options.
 pub(super) fn audit_one(path: &Path) -> Facts {
     audit::audit(&Subject { path: path.to_path_buf(), origin: Origin::File }, &Options::default())
+}
+
+/// Audits what one name on the command line stands for, with default options.
+pub(super) fn audit_named(path: &Path) -> anyhow::Result<Vec<Facts>> {
+    let arguments = TargetArguments { targets: vec![path.to_path_buf()], ..TargetArguments::default() };
+    Ok(arguments.audit()?.targets)
 }
 
 impl TargetArguments {

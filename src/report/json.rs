@@ -55,8 +55,11 @@ pub fn schemas() -> Vec<(&'static str, serde_json::Value)> {
     let inspect = generator.root_schema_for::<InspectReport>();
     let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let check = generator.root_schema_for::<CheckReport>();
+    let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let diff = generator.root_schema_for::<crate::diff::DiffReport>();
     vec![
         ("inspect.schema.json", generate("flagaudit/inspect/1", inspect)),
         ("check.schema.json", generate("flagaudit/check/1", check)),
+        ("diff.schema.json", generate("flagaudit/diff/1", diff)),
     ]
 }
