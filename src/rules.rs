@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub mod check;
+mod config_common;
 mod flags_common;
 mod hardening_common;
 mod levels;
@@ -77,6 +78,11 @@ table![
     insecure_rpath,
     text_relocation,
     stale_process,
+    upstream_without_keepalive,
+    dynamic_gzip_of_static_files,
+    gzip_static_without_gunzip,
+    directive_without_module,
+    unsupported_by_build,
     unused_policy_entry,
     expired_waiver,
 ];
@@ -158,6 +164,7 @@ pub fn judge(facts: &Facts, policy: &Policy, today: Date) -> Judgement {
         }
     }
     nginx_common::remark_not_nginx(&context, &mut judgement);
+    nginx_common::remark_no_configuration(&context, &mut judgement);
     // The sort is stable: findings of one severity stay in the order of the table.
     judgement.findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     judgement.used = context.into_used();
