@@ -93,7 +93,7 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
 /// One `gzip on` with what is in force beside it: one fact, at however many places.
 struct Group<'a> {
     gzip: &'a Directive,
-    types: Types<'a>,
+    types: Types,
     level: u32,
     places: Vec<(String, Place)>,
 }
@@ -120,7 +120,7 @@ impl<'a> Judge<'a> {
         if let (None, Some(include)) = (gzip.one(), gzip.hidden) {
             return self.hidden(scope, include);
         }
-        let types = match types::of(self.view.model, scope) {
+        let types = match types::of(scope) {
             Ok(types) => types,
             Err(include) => return self.hidden(scope, include),
         };
@@ -144,7 +144,7 @@ impl<'a> Judge<'a> {
     }
 
     /// `gzip_static` is on: whether the compressed files are there and new.
-    fn compressed_files(&mut self, scope: &Scope<'a>, gzip: bool, types: &Types<'a>) {
+    fn compressed_files(&mut self, scope: &Scope<'a>, gzip: bool, types: &Types) {
         let place = scope.own().map(|own| self.view.model.location(own.at));
         let seen = match tree::look(self.view.model, scope, types) {
             Ok(seen) => seen,

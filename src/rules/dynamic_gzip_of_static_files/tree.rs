@@ -25,7 +25,7 @@ pub struct Seen {
 }
 
 /// Looks at the files of a place. Errors: why they cannot be seen.
-pub fn look(model: &Model, scope: &Scope<'_>, types: &Types<'_>) -> Result<Seen, &'static str> {
+pub fn look(model: &Model, scope: &Scope<'_>, types: &Types) -> Result<Seen, &'static str> {
     if model.is_dump && model.root.is_none() {
         return Err("a dump says nothing of files");
     }

@@ -1,7 +1,7 @@
 //! The types that are compressed at a place, and those that files have.
 
 use crate::nginx::config::settings::Scope;
-use crate::nginx::config::{Body, Directive, Model, Place};
+use crate::nginx::config::{Body, Directive, Place};
 use std::collections::BTreeMap;
 
 /// Types that come from files, with the short names that texts show.
@@ -57,18 +57,17 @@ const PLAIN_IMAGES: [&str; 5] =
 
 /// What is compressed at a place.
 #[derive(Debug, Clone)]
-pub struct Types<'m> {
+pub struct Types {
     /// The `gzip_types` line; `None` where only text/html is.
     pub at: Option<Place>,
     /// The types named, in lower case.
     named: Vec<String>,
     /// Types of the file names known at the place.
     by_extension: BTreeMap<String, String>,
-    _model: std::marker::PhantomData<&'m ()>,
 }
 
 /// The types in force. An error is the include that was not seen and may set them.
-pub fn of<'m>(model: &'m Model, scope: &Scope<'m>) -> Result<Types<'m>, &'m Directive> {
+pub fn of<'m>(scope: &Scope<'m>) -> Result<Types, &'m Directive> {
     let lines = scope.effective("gzip_types");
     if lines.set.is_empty()
         && let Some(include) = lines.hidden
@@ -76,12 +75,10 @@ pub fn of<'m>(model: &'m Model, scope: &Scope<'m>) -> Result<Types<'m>, &'m Dire
         return Err(include);
     }
     let named = lines.set.iter().flat_map(|line| &line.args).map(|name| name.to_ascii_lowercase()).collect();
-    let _ = model;
     Ok(Types {
         at: lines.set.first().map(|line| line.at),
         named,
         by_extension: extensions(scope),
-        _model: std::marker::PhantomData,
     })
 }
 
@@ -102,7 +99,7 @@ fn extensions(scope: &Scope<'_>) -> BTreeMap<String, String> {
     out
 }
 
-impl Types<'_> {
+impl Types {
     /// Short names of the compressed types that files have; empty where that is text/html alone.
     pub fn of_files(&self) -> Vec<&str> {
         let mut out = Vec::new();
