@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 
 pub mod check;
 mod config_common;
+#[cfg(test)]
+mod config_testing;
 mod flags_common;
 mod hardening_common;
 mod levels;
