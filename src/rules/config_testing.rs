@@ -83,12 +83,36 @@ pub fn with_files(mut facts: Facts, files: &[(&str, &str)]) -> Facts {
         std::fs::write(path, text).unwrap();
     }
     let root = directory.path();
+    tree(&root.join("srv"));
+    facts.problems.clear();
     let model = Model::read(&root.join(files[0].0), Some(root)).unwrap();
     facts.problems.extend(model.problems.clone());
     let own = facts.nginx.as_mut().unwrap();
     own.config = Some(model.facts());
     own.config_model = Some(Arc::new(model));
     facts
+}
+
+/// Files with their compressed ones (`full`), without (`missing`), with older ones (`stale`), and compressed ones alone.
+fn tree(root: &std::path::Path) {
+    let long_ago = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+    for (directory, plain, packed) in
+        [("full", true, true), ("missing", true, false), ("stale", true, true), ("only", false, true)]
+    {
+        let directory = root.join(directory);
+        std::fs::create_dir_all(&directory).unwrap();
+        for name in ["a.html", "a.css", "a.js", "a.png"] {
+            if plain {
+                std::fs::write(directory.join(name), "plain plain plain plain plain plain").unwrap();
+            }
+            if packed {
+                let file = std::fs::File::create(directory.join(format!("{name}.gz"))).unwrap();
+                if directory.ends_with("stale") {
+                    file.set_modified(long_ago).unwrap();
+                }
+            }
+        }
+    }
 }
 
 /// The build with a configuration of one file, `nginx.conf`.

@@ -7,7 +7,7 @@
 //! upstream and what is in force at the location: HTTP version and `Connection` header.
 //!
 //! ```text
-//! error[upstream-without-keepalive]: proxy_pass → backend: connections not reused, the location drops Connection ""
+//! warning[upstream-without-keepalive]: proxy_pass → backend: connections not reused, the location drops Connection ""
 //!   where   /etc/nginx/conf.d/api.conf:14:9
 //!   fix     put `proxy_set_header Connection "";` beside the proxy_set_header at api.conf:15
 //! ```
