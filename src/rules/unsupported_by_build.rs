@@ -122,9 +122,6 @@ impl<'a> Judge<'a> {
                 "server_name" if directive.args.iter().any(|arg| arg.starts_with('~')) => {
                     self.pattern(directive, "server_name ~");
                 }
-                "map" if directive.keys().iter().any(|row| row.name.starts_with('~')) => {
-                    self.pattern(directive, "a pattern in map");
-                }
                 _ => {}
             }
             self.blocks(directive.children(), part, name);

@@ -142,5 +142,24 @@ pub fn get_with(port: u16, path: &str, headers: &str, version: &str) -> Answer {
     let end = bytes.windows(4).position(|w| w == b"\r\n\r\n").map_or(bytes.len(), |at| at + 4);
     let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
-    Answer { status, headers: head.to_ascii_lowercase(), body: bytes[end..].to_vec() }
+    let headers = head.to_ascii_lowercase();
+    let mut body = bytes[end..].to_vec();
+    if headers.contains("transfer-encoding: chunked") {
+        body = joined(&body);
+    }
+    Answer { status, headers, body }
+}
+
+/// The contents of chunks.
+fn joined(mut bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    while let Some(end) = bytes.windows(2).position(|w| w == b"\r\n") {
+        let size = usize::from_str_radix(&String::from_utf8_lossy(&bytes[..end]), 16).unwrap_or(0);
+        if size == 0 {
+            break;
+        }
+        out.extend(&bytes[end + 2..end + 2 + size]);
+        bytes = &bytes[end + 4 + size..];
+    }
+    out
 }

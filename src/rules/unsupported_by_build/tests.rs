@@ -56,12 +56,13 @@ fn patterns_need_pcre() {
         "server { location ~ \\.php$ { } }",
         "server { location ~* \\.php$ { } }",
         "server { server_name ~^www; }",
-        "map $uri $x { ~^/a 1; }",
         "server { location / { valid_referers ~x; } }",
     ] {
         differs(bare(), old(), http, "no PCRE");
     }
-    assert!(found(bare(), "server { server_name *.x.org; location ^~ /a { } location = /b { } }").is_empty());
+    // Without PCRE `map` takes such a key for a text.
+    let plain = "map $uri $x { ~^/a 1; } server { server_name *.x.org; location ^~ /a { } location = /b { } }";
+    assert!(found(bare(), plain).is_empty());
 }
 
 #[test]
