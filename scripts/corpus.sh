@@ -113,6 +113,7 @@ fetch() {
 fetch debian-nginx nginx
 fetch debian-nginx-common nginx-common
 fetch debian-nginx-doc nginx-doc
+fetch debian-nginx-stream libnginx-mod-stream
 fetch libc6-dbg libc6-dbg
 fetch haproxy haproxy
 fetch redis redis-server

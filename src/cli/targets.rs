@@ -2,8 +2,8 @@
 
 use super::complain;
 use crate::audit::{self, Options};
-use crate::image::companion;
 use crate::facts::{Facts, Origin, Status};
+use crate::image::companion;
 use crate::report::Summary;
 use crate::target::{Subject, directory};
 use anyhow::{Context, bail};

@@ -277,7 +277,9 @@ impl Reader<'_> {
                     let what = "unexpected \"}\"".to_owned();
                     return Err(self.refused(file, &SyntaxError { line: lexer.line(), what }));
                 }
-                Lexed::Statement { words, line, column, opens } => (words, Place { file, line, column }, opens),
+                Lexed::Statement { words, line, column, opens } => {
+                    (words, Place { file, line, column }, opens)
+                }
             };
             self.directives += 1;
             if self.directives > MAX_DIRECTIVES {
@@ -313,7 +315,12 @@ impl Reader<'_> {
         }
     }
 
-    fn include(&mut self, mut directive: Directive, out: &mut Vec<Directive>, place: Where) -> Result<(), Stop> {
+    fn include(
+        &mut self,
+        mut directive: Directive,
+        out: &mut Vec<Directive>,
+        place: Where,
+    ) -> Result<(), Stop> {
         let argument = directive.first().to_owned();
         let at = directive.at;
         if place.includes >= MAX_INCLUDES {
@@ -379,7 +386,10 @@ mod tests {
     #[test]
     fn includes_stand_in_their_place() {
         let model = model(&[
-            ("etc/nginx.conf", "a;\ninclude conf.d/*.conf;\nb { include /etc/inner; c; }\ntypes { include t; x/y z; }"),
+            (
+                "etc/nginx.conf",
+                "a;\ninclude conf.d/*.conf;\nb { include /etc/inner; c; }\ntypes { include t; x/y z; }",
+            ),
             ("etc/conf.d/1.conf", "one;"),
             ("etc/conf.d/2.conf", "\n two { three; }"),
             ("etc/inner", "in;"),
@@ -402,7 +412,8 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_said() {
-        let model = model(&[("nginx.conf", "http { include gone.conf; include none/*.conf; include *.none; }")]);
+        let model =
+            model(&[("nginx.conf", "http { include gone.conf; include none/*.conf; include *.none; }")]);
         assert_eq!(model.facts().not_seen, ["gone.conf", "none/*.conf"]);
         assert_eq!(model.problems.len(), 2);
         assert!(model.is_whole());

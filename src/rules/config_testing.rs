@@ -5,8 +5,8 @@ use crate::compiler::Level;
 use crate::evidence::{Held, Source, Strength};
 use crate::facts::{Directive, Facts, Linkage};
 use crate::finding::{Finding, FindingStatus, Severity};
-use crate::nginx::config::history::{Standing, standing};
 use crate::nginx::config::Model;
+use crate::nginx::config::history::{Standing, standing};
 use crate::nginx::version::{Family, Version};
 use crate::nginx::{catalogue, vocabulary};
 use crate::policy::Setting;
@@ -38,7 +38,8 @@ pub fn build(version: Version, without: &[&str]) -> Facts {
     let mut facts = nginx(1, Level::O2);
     facts.product.as_mut().unwrap().version = Some(version.to_string());
     let has = |name: &&str| {
-        catalogue::known(name).is_some_and(|known| known.exists_in(Family::Nginx, version)) && !without.contains(name)
+        catalogue::known(name).is_some_and(|known| known.exists_in(Family::Nginx, version))
+            && !without.contains(name)
     };
     let names: Vec<&str> =
         catalogue::defaults(Family::Nginx, version).chain(EXTRA.iter().copied()).filter(has).collect();
@@ -90,7 +91,14 @@ pub fn with_files(mut facts: Facts, files: &[(&str, &str)]) -> Facts {
     let own = facts.nginx.as_mut().unwrap();
     own.config = Some(model.facts());
     own.config_model = Some(Arc::new(model));
+    // Rules look at the files while the facts are judged.
+    KEPT.with(|kept| kept.borrow_mut().push(directory));
     facts
+}
+
+thread_local! {
+    /// Directories that last as long as the test.
+    static KEPT: std::cell::RefCell<Vec<tempfile::TempDir>> = const { std::cell::RefCell::new(Vec::new()) };
 }
 
 /// Files with their compressed ones (`full`), without (`missing`), with older ones (`stale`), and compressed ones alone.
@@ -147,7 +155,9 @@ pub fn cases(directory: &str) -> Vec<(String, String)> {
     let mut out: Vec<(String, String)> = std::fs::read_dir(path)
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        .map(|path| (path.file_stem().unwrap().to_string_lossy().into_owned(), std::fs::read_to_string(path).unwrap()))
+        .map(|path| {
+            (path.file_stem().unwrap().to_string_lossy().into_owned(), std::fs::read_to_string(path).unwrap())
+        })
         .collect();
     out.sort();
     assert!(!out.is_empty());

@@ -21,8 +21,12 @@ const NGINX_RULES: [&str; 6] = [
 /// One remark where the policy asks for nginx things and the target is no nginx server, instead of one a rule.
 pub fn remark_not_nginx(context: &Context<'_>, judgement: &mut Judgement) {
     let Err(reason) = context.nginx_server() else { return };
-    let asked: Vec<&'static str> =
-        judgement.not_checked.iter().map(|(id, _)| *id).filter(|id| NGINX_RULES.contains(id) || CONFIG_RULES.contains(id)).collect();
+    let asked: Vec<&'static str> = judgement
+        .not_checked
+        .iter()
+        .map(|(id, _)| *id)
+        .filter(|id| NGINX_RULES.contains(id) || CONFIG_RULES.contains(id))
+        .collect();
     let Some(rule) = asked.first().and_then(|first| TABLE.iter().find(|rule| rule.id == *first)) else {
         return;
     };
@@ -46,8 +50,10 @@ pub fn remark_no_configuration(context: &Context<'_>, judgement: &mut Judgement)
         return;
     };
     let rules = count(asked.len() as u64, "rule");
-    let draft =
-        Draft::remark("no-configuration", format!("{rules} about the configuration not checked: {NO_CONFIGURATION}"));
+    let draft = Draft::remark(
+        "no-configuration",
+        format!("{rules} about the configuration not checked: {NO_CONFIGURATION}"),
+    );
     judgement.findings.extend(waivers::finish(rule.id, rule.severity, context, &draft));
 }
 

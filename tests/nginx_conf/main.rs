@@ -67,7 +67,10 @@ impl Audited {
 }
 
 fn of<'f>(findings: &'f [Finding], rule: &str) -> Vec<&'f Finding> {
-    findings.iter().filter(|f| f.rule == rule && f.status == FindingStatus::Violation && f.severity > Severity::Note).collect()
+    findings
+        .iter()
+        .filter(|f| f.rule == rule && f.status == FindingStatus::Violation && f.severity > Severity::Note)
+        .collect()
 }
 
 /// The worst of what a rule finds in a word.
@@ -137,7 +140,11 @@ fn unknown_directives_are_those_that_nginx_refuses() {
     let mut wrong = Vec::new();
     let (mut pairs, mut refused) = (0, 0);
     for include in ["types.inc", "unknown.inc", "good.inc"] {
-        std::fs::copy(common::testdata("nginx-conf/directives").join(include), directory.path().join(include)).unwrap();
+        std::fs::copy(
+            common::testdata("nginx-conf/directives").join(include),
+            directory.path().join(include),
+        )
+        .unwrap();
     }
     let cases = cases("directives");
     assert!(cases.len() >= 40);
@@ -179,7 +186,12 @@ fn what_a_build_cannot_do_is_refused_by_nginx() {
             refused += usize::from(!tested.accepted);
             if tested.accepted == !of(&findings, UNSUPPORTED).is_empty() {
                 let found = of(&findings, UNSUPPORTED);
-                wrong.push(format!("{} on {}: nginx: {}\n  flagaudit: {found:#?}", name(&case), audited.nginx.name, tested.said));
+                wrong.push(format!(
+                    "{} on {}: nginx: {}\n  flagaudit: {found:#?}",
+                    name(&case),
+                    audited.nginx.name,
+                    tested.said
+                ));
             }
         }
     }
@@ -210,7 +222,9 @@ fn upstream_connections_are_counted_as_the_rule_says() {
     let ports = [free_port(), free_port(), free_port()];
     let listen: String = ports.iter().map(|port| format!("listen 127.0.0.1:{port};")).collect();
     let conf = directory.path().join("upstream.conf");
-    let text = format!("\nevents {{}}\nhttp {{ http2 on; keepalive_requests 100000; server {{ {listen} return 200 $connection; }} }}");
+    let text = format!(
+        "\nevents {{}}\nhttp {{ http2 on; keepalive_requests 100000; server {{ {listen} return 200 $connection; }} }}"
+    );
     std::fs::write(&conf, contained(&text)).unwrap();
     let new = &pair.iter().find(|(key, _)| *key == "new").unwrap().1;
     let _upstream = new.nginx.start(&conf, ports[0]).expect("the upstream starts");
@@ -252,14 +266,16 @@ fn upstream_connections_are_counted_as_the_rule_says() {
                     } else {
                         let bad = answers.iter().find(|a| a.status != 200).map(|a| a.status);
                         assert_eq!(bad, None, "{} on {key}", name(&case));
-                        let connections: BTreeSet<&[u8]> = answers.iter().map(|a| a.body.as_slice()).collect();
+                        let connections: BTreeSet<&[u8]> =
+                            answers.iter().map(|a| a.body.as_slice()).collect();
                         format!("{} {said}", connections.len())
                     }
                 }
             };
             rows += 1;
             let refused_and_said = seen == "refused" && {
-                let all: Vec<&Finding> = of(&findings, UNSUPPORTED).into_iter().chain(of(&findings, UNKNOWN)).collect();
+                let all: Vec<&Finding> =
+                    of(&findings, UNSUPPORTED).into_iter().chain(of(&findings, UNKNOWN)).collect();
                 !all.is_empty()
             };
             if seen != want || (seen == "refused" && !refused_and_said) {
@@ -279,7 +295,9 @@ fn tree(root: &Path) {
         std::io::Write::write_all(&mut encoder, words.as_bytes()).unwrap();
         encoder.finish().unwrap()
     };
-    for (directory, plain, gz) in [("full", true, true), ("missing", true, false), ("stale", true, true), ("only", false, true)] {
+    for (directory, plain, gz) in
+        [("full", true, true), ("missing", true, false), ("stale", true, true), ("only", false, true)]
+    {
         let directory = root.join(directory);
         std::fs::create_dir_all(&directory).unwrap();
         for name in ["a.html", "a.css", "a.js", "a.png"] {
@@ -310,7 +328,8 @@ fn compressed_answers_are_as_the_rules_say() {
             let text = std::fs::read_to_string(&case).unwrap();
             let needs = expected(&text, "needs").unwrap_or_default();
             let mut lacking = needs.split_whitespace().filter(|module| !audited.has_module(module));
-            if lacking.next().is_some() || (text.contains("rewrite ") && !audited.has_module("http_rewrite")) {
+            if lacking.next().is_some() || (text.contains("rewrite ") && !audited.has_module("http_rewrite"))
+            {
                 continue;
             }
             let listen = free_port();
@@ -328,7 +347,8 @@ fn compressed_answers_are_as_the_rules_say() {
                 wrong.push(format!("{} on {}: does not start", name(&case), audited.nginx.name));
                 continue;
             };
-            let accept = if expected(&text, "accept") == Some("gzip") { "Accept-Encoding: gzip\r\n" } else { "" };
+            let accept =
+                if expected(&text, "accept") == Some("gzip") { "Accept-Encoding: gzip\r\n" } else { "" };
             // Requests of HTTP/1.0 are compressed only if the configuration says so.
             let answer = real::get_with(listen, expected(&text, "get").unwrap(), accept, "1.1");
             let seen = what_was_sent(&answer, text.contains("/stale"));
@@ -336,7 +356,12 @@ fn compressed_answers_are_as_the_rules_say() {
             rows += 1;
             let want = (expected(&text, "sees").unwrap(), expected(&text, "verdict").unwrap());
             if (seen.as_str(), said) != want {
-                wrong.push(format!("{} on {}: {seen} {said}, not {want:?}\n{}", name(&case), audited.nginx.name, answer.headers));
+                wrong.push(format!(
+                    "{} on {}: {seen} {said}, not {want:?}\n{}",
+                    name(&case),
+                    audited.nginx.name,
+                    answer.headers
+                ));
             }
         }
     }
@@ -344,7 +369,6 @@ fn compressed_answers_are_as_the_rules_say() {
     assert!(wrong.is_empty(), "{} of {rows} differ:\n{}", wrong.len(), wrong.join("\n"));
     assert!(rows >= 60, "{rows}");
 }
-
 
 /// What an answer shows: `static` (the bytes of the `.gz` file), `stale` (an old one's), `dynamic` (compressed now),
 /// `unpacked` (the `.gz` file's contents, plain), `plain`, or a status. The `.gz` files hold words of their own.
@@ -355,7 +379,8 @@ fn what_was_sent(answer: &real::Answer, stale: bool) -> String {
     let is_packed = answer.headers.contains("content-encoding: gzip");
     let mut words = String::new();
     if is_packed {
-        std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(answer.body.as_slice()), &mut words).unwrap();
+        std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(answer.body.as_slice()), &mut words)
+            .unwrap();
     } else {
         words = String::from_utf8_lossy(&answer.body).into_owned();
     }
@@ -422,7 +447,11 @@ fn debians_own_configuration_is_clean_and_its_examples_agree() {
     let mut seen = 0;
     let examples = common::corpus("debian-nginx-doc/usr/share/doc/nginx/examples");
     let mut files: Vec<PathBuf> = std::fs::read_dir(examples).unwrap().map(|e| e.unwrap().path()).collect();
-    files.extend(std::fs::read_dir(common::corpus("debian-nginx-common/etc/nginx/snippets")).unwrap().map(|e| e.unwrap().path()));
+    files.extend(
+        std::fs::read_dir(common::corpus("debian-nginx-common/etc/nginx/snippets"))
+            .unwrap()
+            .map(|e| e.unwrap().path()),
+    );
     files.push(common::corpus("debian-nginx-common/etc/nginx/sites-available/default"));
     for file in files {
         let text = inside(&std::fs::read_to_string(&file).unwrap_or_default());
@@ -442,8 +471,12 @@ fn debians_own_configuration_is_clean_and_its_examples_agree() {
         let conf = directory.path().join(format!("example-{}.conf", name(&file)));
         std::fs::write(&conf, contained(&whole)).unwrap();
         for audited in &programs {
-            same_unknown(audited, &conf, &mut wrong);
-            seen += 1;
+            // Where nginx stops for another reason (files that are not there), it says nothing of what follows.
+            let tested = audited.nginx.test(&conf);
+            if tested.accepted || tested.unknown.is_some() {
+                same_unknown(audited, &conf, &mut wrong);
+                seen += 1;
+            }
         }
     }
     for audited in &programs {
@@ -452,6 +485,58 @@ fn debians_own_configuration_is_clean_and_its_examples_agree() {
     eprintln!("{seen} pairs of example and program");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(seen >= 20);
+}
+
+#[test]
+#[ignore = "needs the corpus"]
+fn a_loaded_module_brings_its_directives() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    let nginx = root.join("usr/sbin/nginx");
+    std::fs::create_dir_all(nginx.parent().unwrap()).unwrap();
+    std::fs::copy(common::corpus("debian-nginx/usr/sbin/nginx"), &nginx).unwrap();
+    copy_tree(
+        &common::corpus("debian-nginx-stream/usr/lib/nginx/modules"),
+        &root.join("usr/lib/nginx/modules"),
+    );
+    let judge = |text: &str| {
+        let conf = root.join("nginx.conf");
+        std::fs::write(&conf, text).unwrap();
+        let options = Options {
+            nginx_conf: Some(conf),
+            companions: flagaudit::image::companion::Options {
+                root: Some(root.to_path_buf()),
+                ..flagaudit::image::companion::Options::default()
+            },
+            ..Options::default()
+        };
+        let facts = audit::audit(&Subject { path: nginx.clone(), origin: Origin::File }, &options);
+        let policy = load::load("builtin:nginx-gateway", &Known::nothing()).unwrap();
+        let findings =
+            rules::judge(&facts, &policy.for_target(&TargetKey::of(&facts)), "2026-11-30".parse().unwrap())
+                .findings;
+        let modules = facts.nginx.unwrap().dynamic_modules;
+        let said: Vec<String> = findings
+            .into_iter()
+            .filter(|f| f.rule == UNKNOWN && f.severity > Severity::Note)
+            .map(|f| f.message)
+            .collect();
+        (said, modules)
+    };
+    const STREAM: &str = "events {}\nstream { server { listen 1; ssl_preread on; return x; } }\n";
+    let (said, _) = judge(STREAM);
+    assert_eq!(
+        said,
+        [
+            "stream: ngx_stream_module was built to be loaded (ngx_stream_module.so), and no load_module names it"
+        ]
+    );
+    let (said, modules) =
+        judge(&format!("load_module /usr/lib/nginx/modules/ngx_stream_module.so;\n{STREAM}"));
+    assert!(said.is_empty(), "{said:?}");
+    assert_eq!(modules.iter().map(|m| m.loadable).collect::<Vec<_>>(), [Some(true)]);
+    let (said, _) = judge(&format!("load_module modules/ngx_stream_module.so;\n{STREAM}"));
+    assert!(said[0].contains("ngx_stream_module.so, which could not be read"), "{said:?}");
 }
 
 mod command_line {
@@ -465,7 +550,13 @@ mod command_line {
         let path = directory.path().join("nginx.conf");
         std::fs::write(&text, TEXT).unwrap();
         std::fs::write(&path, conf).unwrap();
-        let mut arguments = vec!["check".into(), text.into_os_string(), "--no-config".into(), "--nginx-conf".into(), path.into_os_string()];
+        let mut arguments = vec![
+            "check".into(),
+            text.into_os_string(),
+            "--no-config".into(),
+            "--nginx-conf".into(),
+            path.into_os_string(),
+        ];
         arguments.extend(more.iter().map(Into::into));
         common::json(arguments)
     }
@@ -476,7 +567,8 @@ mod command_line {
 
     #[test]
     fn a_configuration_is_judged_by_the_text_of_the_version_and_by_any_policy() {
-        let conf = "http {\n  server {\n    gzip_static on;\n    listen 443 http2;\n  }\n  include gone.conf;\n}\n";
+        let conf =
+            "http {\n  server {\n    gzip_static on;\n    listen 443 http2;\n  }\n  include gone.conf;\n}\n";
         let (status, document) = check(conf, &[]);
         assert_eq!(status, 1);
         let found = findings(&document, "directive-without-module");
@@ -489,6 +581,15 @@ mod command_line {
         assert_eq!(config["not_seen"], serde_json::json!(["gone.conf"]));
         assert!(config["files"][0].as_str().unwrap().ends_with("/nginx.conf"));
         assert_eq!(document["targets"][0]["problems"][0]["code"], "include-not-seen");
+    }
+
+    #[test]
+    fn a_dump_is_read_like_the_files_it_was_made_from() {
+        let dump = "nginx: the configuration file /etc/nginx/nginx.conf syntax is ok\n# configuration file /etc/nginx/nginx.conf:\nhttp {\n  include conf.d/*.conf;\n}\n\n# configuration file /etc/nginx/conf.d/a.conf:\nserver {\n  gzip_static on;\n}\n";
+        let (_, document) = check(dump, &[]);
+        let found = findings(&document, "directive-without-module");
+        assert_eq!(found[0]["location"]["path"], "/etc/nginx/conf.d/a.conf");
+        assert_eq!(found[0]["location"]["line"], 2);
     }
 
     #[test]
@@ -509,7 +610,8 @@ mod command_line {
 
     #[test]
     fn rules_can_be_turned_off_and_waived_by_file_and_upstream() {
-        let conf = "http { upstream backend { server a; } server { location / { proxy_pass http://backend; } } }";
+        let conf =
+            "http { upstream backend { server a; } server { location / { proxy_pass http://backend; } } }";
         let rule = "upstream-without-keepalive";
         let directory = tempfile::tempdir().unwrap();
         let policy = |text: &str| {

@@ -15,7 +15,8 @@ pub struct Nginx {
 
 /// The nginx programs of the corpus: Debian's 1.22, a static 1.31, and 1.22 built with few modules.
 pub fn programs(directory: &Path) -> Vec<Nginx> {
-    let corpus = PathBuf::from(std::env::var_os("FLAGAUDIT_CORPUS").expect("FLAGAUDIT_CORPUS names the corpus"));
+    let corpus =
+        PathBuf::from(std::env::var_os("FLAGAUDIT_CORPUS").expect("FLAGAUDIT_CORPUS names the corpus"));
     let wanted = [
         ("debian", "debian-nginx/usr/sbin/nginx"),
         ("wheel", "wheel/nginx"),
@@ -41,7 +42,11 @@ pub fn programs(directory: &Path) -> Vec<Nginx> {
 /// A configuration ready to be run below a directory: nothing outside it is written. Lines stay where they are.
 pub fn contained(text: &str) -> String {
     const INSIDE: &str = "http { access_log off; client_body_temp_path t1; proxy_temp_path t2; fastcgi_temp_path t3; uwsgi_temp_path t4; scgi_temp_path t5;";
-    let text = if text.contains("pid ") { text.to_owned() } else { format!("pid nginx.pid; error_log stderr; {text}") };
+    let text = if text.contains("pid ") {
+        text.to_owned()
+    } else {
+        format!("pid nginx.pid; error_log stderr; {text}")
+    };
     text.replacen("\nhttp {", &format!("\n{INSIDE}"), 1)
 }
 
@@ -136,7 +141,8 @@ pub fn get(port: u16, path: &str, headers: &str) -> Answer {
 pub fn get_with(port: u16, path: &str, headers: &str, version: &str) -> Answer {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-    write!(stream, "GET {path} HTTP/{version}\r\nHost: localhost\r\nConnection: close\r\n{headers}\r\n").unwrap();
+    write!(stream, "GET {path} HTTP/{version}\r\nHost: localhost\r\nConnection: close\r\n{headers}\r\n")
+        .unwrap();
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).unwrap();
     let end = bytes.windows(4).position(|w| w == b"\r\n\r\n").map_or(bytes.len(), |at| at + 4);

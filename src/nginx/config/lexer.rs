@@ -87,9 +87,11 @@ impl<'a> Lexer<'a> {
                 b' ' | b'\t' | b'\r' | b'\n' => {
                     self.bump();
                 }
-                b'#' => while self.peek().is_some_and(|b| b != b'\n') {
-                    self.bump();
-                },
+                b'#' => {
+                    while self.peek().is_some_and(|b| b != b'\n') {
+                        self.bump();
+                    }
+                }
                 b';' | b'{' => {
                     self.bump();
                     if words.is_empty() {
@@ -100,11 +102,7 @@ impl<'a> Lexer<'a> {
                 }
                 b'}' => {
                     self.bump();
-                    return if words.is_empty() {
-                        Ok(Lexed::Close)
-                    } else {
-                        self.error("unexpected \"}\"")
-                    };
+                    return if words.is_empty() { Ok(Lexed::Close) } else { self.error("unexpected \"}\"") };
                 }
                 _ => {
                     if words.is_empty() {

@@ -70,7 +70,9 @@ fn answers_all(block: &Directive) -> bool {
 /// `deny all` without an exception: nothing is served.
 fn refuses_all(block: &Directive) -> bool {
     let has = |name: &str| block.children().iter().any(|d| d.name == name);
-    block.children().iter().any(|d| d.name == "deny" && d.first() == "all") && !has("allow") && !has("satisfy")
+    block.children().iter().any(|d| d.name == "deny" && d.first() == "all")
+        && !has("allow")
+        && !has("satisfy")
 }
 
 /// Whether a location takes every path that no other takes.
@@ -106,7 +108,9 @@ mod tests {
     fn a_server_without_a_location_for_everything() {
         assert_eq!(served("http { server { listen 80; } }"), ["server"]);
         assert_eq!(served("http { server { location /api { proxy_pass http://x; } } }"), ["server"]);
-        assert!(served("http { server { return 301 https://$host$request_uri; location /x { } } }").is_empty());
+        assert!(
+            served("http { server { return 301 https://$host$request_uri; location /x { } } }").is_empty()
+        );
         assert!(served("http { server { rewrite ^ https://x$request_uri? permanent; } }").is_empty());
         assert!(served("http { server { location ~ ^/(.*)$ { fastcgi_pass x; } } }").is_empty());
         assert!(served("http { server { include gone; } }").is_empty());

@@ -105,7 +105,9 @@ pub fn places(model: &Model) -> Vec<Scope<'_>> {
 fn descend<'m>(blocks: Vec<&'m Directive>, out: &mut Vec<Scope<'m>>) {
     if let Some(own) = blocks.last() {
         for child in own.children() {
-            if matches!(child.name.as_str(), "location" | "if" | "limit_except") && matches!(child.body, Body::Block(_)) {
+            if matches!(child.name.as_str(), "location" | "if" | "limit_except")
+                && matches!(child.body, Body::Block(_))
+            {
                 let mut inner = blocks.clone();
                 inner.push(child);
                 descend(inner, out);
@@ -127,7 +129,8 @@ pub fn upstreams(model: &Model) -> impl Iterator<Item = &Directive> {
 
 /// How a location is called in texts: `location /api`, with the name of its server where it has one.
 pub fn title(scope: &Scope<'_>) -> String {
-    let server = scope.block("server").and_then(|server| server.children().iter().find(|d| d.name == "server_name"));
+    let server =
+        scope.block("server").and_then(|server| server.children().iter().find(|d| d.name == "server_name"));
     let server = server.map(Directive::first).filter(|name| !matches!(*name, "" | "_"));
     let own = scope.own();
     let what = match own.map(|own| own.name.as_str()) {

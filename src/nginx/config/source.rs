@@ -206,7 +206,11 @@ impl Place {
         for (index, component) in components.iter().enumerate() {
             let last = index + 1 == components.len();
             let join = |base: &str, name: &str| {
-                if base.is_empty() || base.ends_with('/') { format!("{base}{name}") } else { format!("{base}/{name}") }
+                if base.is_empty() || base.ends_with('/') {
+                    format!("{base}{name}")
+                } else {
+                    format!("{base}/{name}")
+                }
             };
             if !component.contains(['*', '?', '[']) {
                 for base in &mut bases {
@@ -256,9 +260,10 @@ impl Pattern {
 
     fn matches(&self, path: &str) -> bool {
         let mut names = path.split('/');
-        self.0.iter().all(|(text, matcher)| {
-            names.next().is_some_and(|name| matches_component(matcher, text, name))
-        }) && names.next().is_none()
+        self.0
+            .iter()
+            .all(|(text, matcher)| names.next().is_some_and(|name| matches_component(matcher, text, name)))
+            && names.next().is_none()
     }
 }
 
@@ -284,7 +289,8 @@ fn matches_component(matcher: &GlobMatcher, pattern: &str, name: &str) -> bool {
 fn read(file: File, left: &mut u64) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     let limit = *left;
-    let got = file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    let got =
+        file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
     match limit.checked_sub(got as u64) {
         Some(rest) => {
             *left = rest;
@@ -337,7 +343,8 @@ mod tests {
         let root = directory.path();
         std::fs::create_dir_all(root.join("etc/nginx/conf.d")).unwrap();
         std::fs::create_dir_all(root.join("etc/nginx/empty")).unwrap();
-        for name in ["nginx.conf", "conf.d/b.conf", "conf.d/a.conf", "conf.d/.hidden.conf", "conf.d/{x}.conf"] {
+        for name in ["nginx.conf", "conf.d/b.conf", "conf.d/a.conf", "conf.d/.hidden.conf", "conf.d/{x}.conf"]
+        {
             std::fs::write(root.join("etc/nginx").join(name), name).unwrap();
         }
         directory
@@ -368,7 +375,10 @@ mod tests {
         let host = root.join("etc/nginx/nginx.conf");
         let (mut source, main) = Source::open(&host, None).unwrap();
         assert_eq!(main.0, host.display().to_string());
-        assert_eq!(names(source.include("conf.d/a.conf")), [root.join("etc/nginx/conf.d/a.conf").display().to_string()]);
+        assert_eq!(
+            names(source.include("conf.d/a.conf")),
+            [root.join("etc/nginx/conf.d/a.conf").display().to_string()]
+        );
     }
 
     #[test]
@@ -380,7 +390,10 @@ mod tests {
         let (mut source, main) = Source::open(&path, None).unwrap();
         assert!(source.is_dump());
         assert_eq!((main.0.as_str(), main.1.as_slice()), ("/etc/nginx/nginx.conf", &b"main;\n\n"[..]));
-        assert_eq!(names(source.include("conf.d/*")), ["/etc/nginx/conf.d/a.conf", "/etc/nginx/conf.d/b.conf"]);
+        assert_eq!(
+            names(source.include("conf.d/*")),
+            ["/etc/nginx/conf.d/a.conf", "/etc/nginx/conf.d/b.conf"]
+        );
         assert_eq!(names(source.include("/gone/*")), Vec::<String>::new());
         assert_eq!(source.include("/etc/nginx/mime.types"), Found::Missing("not in the dump".to_owned()));
         std::fs::write(&path, "# configuration files of ours\nmain;").unwrap();

@@ -151,23 +151,20 @@ fn sets<'m>(scope: &Scope<'m>, name: &str) -> Vec<&'m Directive> {
 /// The `map`, `geo` and `split_clients` blocks that give a variable its value.
 fn tables<'m>(model: &'m Model, name: &str) -> impl Iterator<Item = &'m Directive> {
     let name = name.to_owned();
-    model
-        .main
-        .iter()
-        .filter(|d| d.name == "http")
-        .flat_map(Directive::children)
-        .filter(move |d| {
-            matches!(d.name.as_str(), "map" | "geo" | "split_clients")
-                && !d.keys().is_empty()
-                && d.args.last().and_then(|last| variable(last)) == Some(name.as_str())
-        })
+    model.main.iter().filter(|d| d.name == "http").flat_map(Directive::children).filter(move |d| {
+        matches!(d.name.as_str(), "map" | "geo" | "split_clients")
+            && !d.keys().is_empty()
+            && d.args.last().and_then(|last| variable(last)) == Some(name.as_str())
+    })
 }
 
 /// Whether a key of a `map` matches an empty source.
 fn key_matches_empty(key: &str) -> bool {
     match key.strip_prefix('~') {
         None => key.is_empty() || key == "\\",
-        Some(regex) => regex::Regex::new(regex.strip_prefix('*').unwrap_or(regex)).is_ok_and(|r| r.is_match("")),
+        Some(regex) => {
+            regex::Regex::new(regex.strip_prefix('*').unwrap_or(regex)).is_ok_and(|r| r.is_match(""))
+        }
     }
 }
 
