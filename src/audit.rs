@@ -17,9 +17,10 @@ use base64::Engine as _;
 use object::elf;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 mod code;
+mod configuration;
 mod debug;
 mod members;
 
@@ -30,6 +31,8 @@ pub struct Options {
     pub limits: Limits,
     /// Where separate debug information may lie.
     pub companions: companion::Options,
+    /// An nginx configuration, or a dump of `nginx -T`, to be held against nginx servers.
+    pub nginx_conf: Option<PathBuf>,
 }
 
 /// Audits one target. Nothing that is wrong with it is an error here: problems are facts.
@@ -106,6 +109,7 @@ fn of_other(input: &Input, options: &Options, facts: &mut Facts) {
         && let Some(found) = nginx::read_text(&text)
     {
         let declared = take_nginx(found, facts);
+        configuration::attach(None, options, facts);
         let mut seen = Witnessed { declared, ..Witnessed::default() };
         seen.debug_absent = Some("only the text of nginx -V is at hand, not the binary".to_owned());
         conclude(seen, facts);
@@ -168,7 +172,10 @@ fn of_image(image: &Image, path: &Path, options: &Options, facts: &mut Facts) {
     let mut handlers = Vec::new();
     if let Some(mut found) = nginx::read(image, &linkage, &symbols, &pointers) {
         handlers = std::mem::take(&mut found.handlers);
+    if let Some(mut found) = nginx::read(image, &linkage, &symbols, &pointers) {
+        let server = found.server.take();
         seen.declared = take_nginx(found, facts);
+        configuration::attach(server.as_ref(), options, facts);
     } else {
         seen.declared = build_texts(image, &linkage, facts);
     }

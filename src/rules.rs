@@ -18,6 +18,9 @@ pub mod disallowed_compiler;
 pub mod disallowed_product_version;
 pub mod executable_stack;
 pub mod expired_waiver;
+mod config_common;
+#[cfg(test)]
+mod config_testing;
 mod flags_common;
 pub mod forbidden_configure_argument;
 pub mod forbidden_flag;
@@ -99,6 +102,50 @@ pub const TABLE: &[Rule] = &[
     stale_process::RULE,
     unused_policy_entry::RULE,
     expired_waiver::RULE,
+/// Declares the rule modules and the table of them, so that no rule can be in one and not in the other.
+macro_rules! table {
+    ($($module:ident),+ $(,)?) => {
+        $(pub mod $module;)+
+        /// All rules, in the order in which they are reported.
+        pub const TABLE: &[Rule] = &[$($module::RULE),+];
+    };
+}
+
+table![
+    unoptimized_code,
+    undetermined_optimization,
+    conflicting_evidence,
+    forbidden_flag,
+    missing_flag,
+    disallowed_compiler,
+    nonportable_cpu,
+    instrumented_build,
+    debug_build,
+    missing_lto,
+    missing_module,
+    forbidden_module,
+    unlisted_module,
+    missing_configure_argument,
+    forbidden_configure_argument,
+    incompatible_dynamic_module,
+    disallowed_product_version,
+    unapproved_build,
+    missing_pie,
+    partial_relro,
+    executable_stack,
+    missing_stack_protector,
+    missing_fortify,
+    missing_cet,
+    insecure_rpath,
+    text_relocation,
+    stale_process,
+    upstream_without_keepalive,
+    dynamic_gzip_of_static_files,
+    gzip_static_without_gunzip,
+    directive_without_module,
+    unsupported_by_build,
+    unused_policy_entry,
+    expired_waiver,
 ];
 
 /// What judging one target came to.
@@ -178,6 +225,7 @@ pub fn judge(facts: &Facts, policy: &Policy, today: Date) -> Judgement {
         }
     }
     nginx_common::remark_not_nginx(&context, &mut judgement);
+    nginx_common::remark_no_configuration(&context, &mut judgement);
     // The sort is stable: findings of one severity stay in the order of the table.
     judgement.findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     judgement.used = context.into_used();

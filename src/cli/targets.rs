@@ -38,6 +38,9 @@ pub(super) struct TargetArguments {
     /// Allow asking debuginfod-find, if installed, for what is missing (uses the network)
     #[arg(long)]
     debuginfod: bool,
+    /// Hold this nginx configuration, or a dump of nginx -T, against the build
+    #[arg(long, value_name = "FILE")]
+    nginx_conf: Option<PathBuf>,
     /// Targets audited at the same time (default: one a processor)
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
@@ -82,6 +85,9 @@ impl TargetArguments {
                 bail!("{}: no such debug file", path.display());
             }
         }
+        if let Some(path) = self.nginx_conf.as_ref().filter(|path| !path.is_file()) {
+            bail!("{}: no such configuration file", path.display());
+        }
         let mut summary = Summary::default();
         let mut incomplete = false;
         let mut subjects = Vec::new();
@@ -103,6 +109,7 @@ impl TargetArguments {
                 debuginfod: self.debuginfod,
                 ..companion::Options::default()
             },
+            nginx_conf: self.nginx_conf.clone(),
         };
         let targets = self.run(&subjects, &options)?;
         for facts in &targets {
