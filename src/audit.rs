@@ -172,7 +172,6 @@ fn of_image(image: &Image, path: &Path, options: &Options, facts: &mut Facts) {
     let mut handlers = Vec::new();
     if let Some(mut found) = nginx::read(image, &linkage, &symbols, &pointers) {
         handlers = std::mem::take(&mut found.handlers);
-    if let Some(mut found) = nginx::read(image, &linkage, &symbols, &pointers) {
         let server = found.server.take();
         seen.declared = take_nginx(found, facts);
         configuration::attach(server.as_ref(), options, facts);

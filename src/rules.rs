@@ -12,19 +12,22 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub mod check;
-pub mod conflicting_evidence;
-pub mod debug_build;
-pub mod disallowed_compiler;
-pub mod disallowed_product_version;
-pub mod executable_stack;
-pub mod expired_waiver;
 mod config_common;
 #[cfg(test)]
 mod config_testing;
+pub mod conflicting_evidence;
+pub mod debug_build;
+pub mod directive_without_module;
+pub mod disallowed_compiler;
+pub mod disallowed_product_version;
+pub mod dynamic_gzip_of_static_files;
+pub mod executable_stack;
+pub mod expired_waiver;
 mod flags_common;
 pub mod forbidden_configure_argument;
 pub mod forbidden_flag;
 pub mod forbidden_module;
+pub mod gzip_static_without_gunzip;
 mod hardening_common;
 pub mod incompatible_dynamic_module;
 pub mod insecure_rpath;
@@ -50,7 +53,9 @@ pub mod unapproved_build;
 pub mod undetermined_optimization;
 pub mod unlisted_module;
 pub mod unoptimized_code;
+pub mod unsupported_by_build;
 pub mod unused_policy_entry;
+pub mod upstream_without_keepalive;
 mod waivers;
 
 pub use check::{Context, Draft, Outcome};
@@ -100,52 +105,13 @@ pub const TABLE: &[Rule] = &[
     insecure_rpath::RULE,
     text_relocation::RULE,
     stale_process::RULE,
+    upstream_without_keepalive::RULE,
+    dynamic_gzip_of_static_files::RULE,
+    gzip_static_without_gunzip::RULE,
+    directive_without_module::RULE,
+    unsupported_by_build::RULE,
     unused_policy_entry::RULE,
     expired_waiver::RULE,
-/// Declares the rule modules and the table of them, so that no rule can be in one and not in the other.
-macro_rules! table {
-    ($($module:ident),+ $(,)?) => {
-        $(pub mod $module;)+
-        /// All rules, in the order in which they are reported.
-        pub const TABLE: &[Rule] = &[$($module::RULE),+];
-    };
-}
-
-table![
-    unoptimized_code,
-    undetermined_optimization,
-    conflicting_evidence,
-    forbidden_flag,
-    missing_flag,
-    disallowed_compiler,
-    nonportable_cpu,
-    instrumented_build,
-    debug_build,
-    missing_lto,
-    missing_module,
-    forbidden_module,
-    unlisted_module,
-    missing_configure_argument,
-    forbidden_configure_argument,
-    incompatible_dynamic_module,
-    disallowed_product_version,
-    unapproved_build,
-    missing_pie,
-    partial_relro,
-    executable_stack,
-    missing_stack_protector,
-    missing_fortify,
-    missing_cet,
-    insecure_rpath,
-    text_relocation,
-    stale_process,
-    upstream_without_keepalive,
-    dynamic_gzip_of_static_files,
-    gzip_static_without_gunzip,
-    directive_without_module,
-    unsupported_by_build,
-    unused_policy_entry,
-    expired_waiver,
 ];
 
 /// What judging one target came to.

@@ -133,7 +133,8 @@ fn collect<'a>(
         if !known.names.contains(name) {
             out.entry((name, part)).or_default().push(directive);
         } else if let Body::Block(inner) = &directive.body {
-            let part = if part.is_none() && matches!(name, "http" | "stream" | "mail") { Some(name) } else { part };
+            let part =
+                if part.is_none() && matches!(name, "http" | "stream" | "mail") { Some(name) } else { part };
             if !known.is_foreign(name) {
                 collect(inner, part, known, out);
             }

@@ -60,8 +60,7 @@ pub const RULE: Rule = Rule {
 };
 
 /// What was measured, and no more.
-const COST: &str =
-    "measured with compressed files instead: 50,000 to 270,000 requests a second, processor load from 90 % to 7 %";
+const COST: &str = "measured with compressed files instead: 50,000 to 270,000 requests a second, processor load from 90 % to 7 %";
 /// Levels from here on cost much more than they save.
 const HIGH_LEVEL: u32 = 6;
 /// Directives that make answers of files anew; with `gzip_static` they would be passed over for a `.gz` file.
@@ -167,11 +166,13 @@ impl<'a> Judge<'a> {
         };
         if gzip {
             let files = count(seen.missing.len() as u64, "file");
-            let message = format!("{here}: {files} of {} without .gz: compressed again for each request", seen.root);
+            let message =
+                format!("{here}: {files} of {} without .gz: compressed again for each request", seen.root);
             add("missing", &seen.missing, message, "make the .gz files when deploying: gzip -k9 FILE");
         }
         let files = count(seen.stale.len() as u64, ".gz file");
-        let message = format!("{here}: {files} of {} older than the source: old contents are served", seen.root);
+        let message =
+            format!("{here}: {files} of {} older than the source: old contents are served", seen.root);
         add("stale", &seen.stale, message, "make the .gz files again whenever the sources change");
     }
 
@@ -191,7 +192,8 @@ impl<'a> Judge<'a> {
     fn group(&mut self, group: &Group<'a>) {
         let statics = group.types.of_files();
         let at = self.view.model.location(group.gzip.at);
-        let places = listed(group.places.iter().map(|(title, at)| format!("{title} ({})", self.view.at(*at))), 5);
+        let places =
+            listed(group.places.iter().map(|(title, at)| format!("{title} ({})", self.view.at(*at))), 5);
         let known = vec![format!("files are served at {places}")];
         let evidence = |draft: Draft<'a>| draft.evidence(Strength::Structural, &[Source::ModuleTable]);
         if statics.is_empty() {
@@ -222,12 +224,14 @@ impl<'a> Judge<'a> {
                 "make the .gz files when deploying, then `gzip_static on;` and `gzip_vary on;` where the files are served",
             ),
         };
-        let key = format!("gzip:{}", group.places.first().map(|(title, _)| title.as_str()).unwrap_or_default());
-        let mut draft = evidence(Draft::violation(key, format!("gzip level {level} on static {names}; {state}")))
-            .location(at)
-            .known(known)
-            .cost(COST)
-            .remedy(format!("{remedy}; behind a CDN or proxy also `gzip_proxied any;`"));
+        let key =
+            format!("gzip:{}", group.places.first().map(|(title, _)| title.as_str()).unwrap_or_default());
+        let mut draft =
+            evidence(Draft::violation(key, format!("gzip level {level} on static {names}; {state}")))
+                .location(at)
+                .known(known)
+                .cost(COST)
+                .remedy(format!("{remedy}; behind a CDN or proxy also `gzip_proxied any;`"));
         if level >= HIGH_LEVEL && compiled == Some(true) {
             draft = draft.severity(Severity::Error);
         }
@@ -244,11 +248,16 @@ impl<'a> Judge<'a> {
             return;
         }
         self.drafts.push(
-            Draft::violation(key, format!("gzip_types names {bad}: such files are compressed already, and cost time for nothing"))
-                .at_most(Severity::Warning)
-                .evidence(Strength::Declared, &[])
-                .location(location)
-                .remedy("name text types only: text/css application/javascript application/json image/svg+xml"),
+            Draft::violation(
+                key,
+                format!(
+                    "gzip_types names {bad}: such files are compressed already, and cost time for nothing"
+                ),
+            )
+            .at_most(Severity::Warning)
+            .evidence(Strength::Declared, &[])
+            .location(location)
+            .remedy("name text types only: text/css application/javascript application/json image/svg+xml"),
         );
     }
 }

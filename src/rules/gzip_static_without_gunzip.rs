@@ -81,7 +81,9 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
                 "configure with --with-http_gunzip_module; make clean; rebuild; then `gunzip on;` in the same place",
             ),
             _ => (
-                format!("{here}: gzip_static always, and gunzip is off there: clients without gzip get compressed bytes"),
+                format!(
+                    "{here}: gzip_static always, and gunzip is off there: clients without gzip get compressed bytes"
+                ),
                 "`gunzip on;` in the same place, or outside it so that it is inherited",
             ),
         };

@@ -65,7 +65,8 @@ pub const RULE: Rule = Rule {
 };
 
 /// What was measured, and no more.
-const COST: &str = "measured on a gateway: 6,301 requests a second without upstream keepalive, 21,923 with it";
+const COST: &str =
+    "measured on a gateway: 6,301 requests a second without upstream keepalive, 21,923 with it";
 
 fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     let view = match view(context, RULE.id) {
@@ -125,7 +126,9 @@ impl<'a> Judge<'a> {
     /// Row 2, 3b and 11: the target is no upstream block.
     fn address(&mut self, pair: &Pair<'a>, passes: &str, origin: Origin) {
         let key = format!("address:{}", pair.shown);
-        let message = format!("{passes}: connections not reused, a bare address keeps none: it needs an upstream block");
+        let message = format!(
+            "{passes}: connections not reused, a bare address keeps none: it needs an upstream block"
+        );
         let remedy = format!(
             "upstream NAME {{ server {}; keepalive 32; }} in http, and pass to NAME{}",
             pair.shown,
@@ -192,7 +195,8 @@ impl<'a> Judge<'a> {
                 self.push(pair, draft.remedy(remedy).upstream(name));
             }
             None if pool.lua.is_some() => {
-                let message = format!("{passes}: whether connections are reused is up to the balancer in Lua");
+                let message =
+                    format!("{passes}: whether connections are reused is up to the balancer in Lua");
                 self.push(pair, Draft::undetermined(key, message).at_most(Severity::Warning).upstream(name));
             }
             None => {
@@ -232,8 +236,12 @@ impl<'a> Judge<'a> {
             let title = found.pool.block.first();
             let from = listed(found.pairs.iter().map(|(pass, place, _)| format!("{pass} at {place}")), 5);
             let (text, mut remedy) = found.cause.texts(&self.view);
-            let mut also: Vec<&str> =
-                found.pairs.iter().map(|(_, _, also)| also.as_str()).filter(|also| !also.is_empty()).collect();
+            let mut also: Vec<&str> = found
+                .pairs
+                .iter()
+                .map(|(_, _, also)| also.as_str())
+                .filter(|also| !also.is_empty())
+                .collect();
             also.dedup();
             if let Some(first) = also.first() {
                 remedy = format!("{remedy}; {first}");
@@ -269,7 +277,10 @@ impl<'a> Judge<'a> {
         if self.new.is_some() {
             Draft::violation(key, message)
         } else {
-            Draft::undetermined(key, format!("{message} (unless this is nginx 1.29.7 or newer, which cannot be told)"))
+            Draft::undetermined(
+                key,
+                format!("{message} (unless this is nginx 1.29.7 or newer, which cannot be told)"),
+            )
         }
     }
 

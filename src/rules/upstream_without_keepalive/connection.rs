@@ -72,7 +72,10 @@ pub fn proxy<'m>(view: &View<'m>, scope: &Scope<'m>, new: bool) -> Option<Fault<
     match header {
         Header::Client(line) => Some(Fault::Found {
             message: format!("unless the client asks for it: `{}` passes its header on", spelt(line)),
-            remedy: format!("{needs_version}`proxy_set_header Connection \"\";` in its place at {}", view.at(line.at)),
+            remedy: format!(
+                "{needs_version}`proxy_set_header Connection \"\";` in its place at {}",
+                view.at(line.at)
+            ),
             most: Some(Severity::Warning),
         }),
         Header::Values(line, values) => {
@@ -98,7 +101,11 @@ pub fn proxy<'m>(view: &View<'m>, scope: &Scope<'m>, new: bool) -> Option<Fault<
             let row = bad.iter().find(|value| value.for_empty);
             if let (Some(row), values::Origin::Row(at)) = (row, row.map_or(first.origin, |row| row.origin)) {
                 return found(
-                    format!("the map gives Connection `{}` to requests without Upgrade ({})", row.text, view.at(at)),
+                    format!(
+                        "the map gives Connection `{}` to requests without Upgrade ({})",
+                        row.text,
+                        view.at(at)
+                    ),
                     format!("`'' '';` as the row of the map at {}", view.at(at)),
                 );
             }

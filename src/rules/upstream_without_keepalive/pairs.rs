@@ -80,7 +80,9 @@ fn looks_like_fpm(scope: &Scope<'_>, shown: &str, target: &Target<'_>) -> bool {
         Target::Upstream(block) => block.children().iter().any(|d| d.name == "server" && php(d.first())),
         _ => false,
     };
-    php(shown) || servers || scope.blocks.iter().any(|block| block.name == "location" && block.args.iter().any(|a| php(a)))
+    php(shown)
+        || servers
+        || scope.blocks.iter().any(|block| block.name == "location" && block.args.iter().any(|a| php(a)))
 }
 
 fn targets<'m>(
@@ -100,9 +102,8 @@ fn targets<'m>(
     if !host.contains('$') {
         return vec![named(host, Origin::Literal)];
     }
-    let unknown = |variable: &str| {
-        (Target::Unknown(format!("{variable} is known only at run time")), host.to_owned())
-    };
+    let unknown =
+        |variable: &str| (Target::Unknown(format!("{variable} is known only at run time")), host.to_owned());
     let values = match values::of(model, scope, without_port(host)) {
         Ok(values) => values,
         Err(variable) => return vec![unknown(&variable)],
