@@ -65,7 +65,7 @@ enum Command {
 
 /// Options of every command that prints a report.
 #[derive(Debug, Args)]
-struct Output {
+struct OutputArguments {
     /// Output format
     #[arg(short, long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -100,7 +100,7 @@ enum Format {
     Github,
     /// Markdown, for an incident channel
     Markdown,
-    /// Prometheus text, for node_exporter's textfile collector
+    /// Prometheus text, for `node_exporter`'s textfile collector
     Prometheus,
     /// One self-contained page
     Html,
@@ -109,7 +109,7 @@ enum Format {
 /// When to use colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Colour {
-    /// On a terminal, unless NO_COLOR is set
+    /// On a terminal, unless `NO_COLOR` is set
     Auto,
     /// Always
     Always,
@@ -157,9 +157,10 @@ pub fn main() -> ExitCode {
 fn explain(rule: Option<&str>) -> anyhow::Result<u8> {
     let text = match rule {
         None => rule_table(),
-        Some(id) => match crate::rules::explain(id) {
-            Some(text) => text,
-            None => {
+        Some(id) => {
+            if let Some(text) = crate::rules::explain(id) {
+                text
+            } else {
                 let near = crate::rules::TABLE
                     .iter()
                     .map(|rule| rule.id)
@@ -167,17 +168,18 @@ fn explain(rule: Option<&str>) -> anyhow::Result<u8> {
                 let hint = near.map(|n| format!(" (did you mean {n}?)")).unwrap_or_default();
                 anyhow::bail!("there is no rule {id:?}{hint}; `flagaudit explain` lists them");
             }
-        },
+        }
     };
     print(text.as_bytes())
 }
 
 /// The table of rules: id, default severity, what it is about.
 fn rule_table() -> String {
-    crate::rules::TABLE
+    let rows: Vec<String> = crate::rules::TABLE
         .iter()
-        .map(|rule| format!("{:<34} {:<8} {}\n", rule.id, rule.severity.as_str(), rule.summary()))
-        .collect()
+        .map(|rule| format!("{:<34} {:<8} {}", rule.id, rule.severity.as_str(), rule.summary()))
+        .collect();
+    rows.join("\n") + "\n"
 }
 
 /// Writes to standard output; a reader that has gone away is no error.

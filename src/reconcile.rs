@@ -112,8 +112,7 @@ pub fn reconcile(mut seen: Witnessed) -> Outcome {
     };
     for unit in &seen.units {
         match (unit.kind, unit.strength) {
-            (UnitKind::Assembly, _) => text.recorded += unit.text_bytes,
-            (_, Strength::Recorded) => text.recorded += unit.text_bytes,
+            (UnitKind::Assembly, _) | (_, Strength::Recorded) => text.recorded += unit.text_bytes,
             (_, Strength::Structural) => text.structural += unit.text_bytes,
             (_, Strength::Inferred) => text.inferred += unit.text_bytes,
             (UnitKind::Toolchain, _) => text.runtime += unit.text_bytes,

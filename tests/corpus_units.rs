@@ -91,8 +91,7 @@ fn levels_equal_the_last_o_of_each_recorded_command_line() {
             .map(|u| (u["name"].as_str().unwrap_or_default(), u["level"].as_str().unwrap_or_default()))
             .collect();
         for (unit, producer) in oracle(&path) {
-            let expected = match producer.split_whitespace().filter(|word| word.starts_with("-O")).next_back()
-            {
+            let expected = match producer.split_whitespace().rfind(|word| word.starts_with("-O")) {
                 None => "O0".to_owned(),
                 Some("-O") => "O1".to_owned(),
                 Some(option) => option[1..].to_owned(),

@@ -1,7 +1,7 @@
 //! `flagaudit check`: the gate for CI.
 
 use super::inspect::ListingArguments;
-use super::{CLEAN, FINDINGS, Format, INCOMPLETE, Output, complain, known, output, targets};
+use super::{CLEAN, FINDINGS, Format, INCOMPLETE, OutputArguments, complain, known, output, targets};
 use crate::finding::{Finding, FindingStatus, PolicyPlace, Severity};
 use crate::policy::dates;
 use crate::policy::discover::{self, Discovery};
@@ -37,7 +37,7 @@ pub(super) struct CheckArguments {
     #[arg(long, value_name = "YYYY-MM-DD")]
     today: Option<String>,
     #[command(flatten)]
-    output: Output,
+    output: OutputArguments,
     #[command(flatten)]
     listings: ListingArguments,
 }

@@ -1,6 +1,6 @@
 //! `flagaudit diff`.
 
-use super::{CLEAN, FINDINGS, Format, INCOMPLETE, Output, complain, output, targets};
+use super::{CLEAN, FINDINGS, Format, INCOMPLETE, OutputArguments, complain, output, targets};
 use crate::diff;
 use crate::facts::{Facts, Status};
 use crate::report::{json, text};
@@ -26,7 +26,7 @@ pub(super) struct Arguments {
     #[arg(long, value_enum, value_name = "WHAT")]
     fail_on: Option<FailOn>,
     #[command(flatten)]
-    output: Output,
+    output: OutputArguments,
 }
 
 /// `--fail-on`.

@@ -1,6 +1,6 @@
 //! `flagaudit inspect`.
 
-use super::{CLEAN, Format, INCOMPLETE, Output, output, targets};
+use super::{CLEAN, Format, INCOMPLETE, OutputArguments, output, targets};
 use crate::report::{InspectReport, Listings, Tool};
 use crate::report::{github, html, json, junit, markdown, prometheus, sarif, text};
 use clap::Args;
@@ -11,7 +11,7 @@ pub(super) struct Arguments {
     #[command(flatten)]
     targets: targets::TargetArguments,
     #[command(flatten)]
-    output: Output,
+    output: OutputArguments,
     #[command(flatten)]
     listings: ListingArguments,
 }

@@ -1,6 +1,6 @@
 //! Where the report goes.
 
-use super::{Colour, Format, Output};
+use super::{Colour, Format, OutputArguments};
 use anstream::{AutoStream, ColorChoice};
 use anyhow::Context;
 use std::io::{self, IsTerminal, Write};
@@ -10,7 +10,7 @@ use std::path::Path;
 const WIDTH: usize = 100;
 
 /// The choice of colour for standard output. `NO_COLOR`, `CLICOLOR_FORCE` and a pipe are honoured.
-fn choice(output: &Output) -> ColorChoice {
+fn choice(output: &OutputArguments) -> ColorChoice {
     let set = |name: &str| std::env::var_os(name).is_some_and(|v| !v.is_empty() && v != "0");
     match output.color {
         Colour::Always => ColorChoice::Always,
@@ -24,7 +24,7 @@ fn choice(output: &Output) -> ColorChoice {
 }
 
 /// Options for the text renderer.
-pub(super) fn text_options(output: &Output) -> crate::report::text::Options {
+pub(super) fn text_options(output: &OutputArguments) -> crate::report::text::Options {
     let columns = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
     crate::report::text::Options {
         quiet: output.quiet,
@@ -35,7 +35,7 @@ pub(super) fn text_options(output: &Output) -> crate::report::text::Options {
 
 /// Writes the report to standard output or, whole or not at all, to a file. A reader that has gone
 /// away stops the output and changes no verdict.
-pub(super) fn write(output: &Output, text: &str) -> anyhow::Result<()> {
+pub(super) fn write(output: &OutputArguments, text: &str) -> anyhow::Result<()> {
     let machine = output.format != Format::Text;
     let Some(path) = &output.output else {
         if machine {

@@ -113,9 +113,9 @@ pub struct Elf {
     pub build_id: Option<String>,
     /// Program interpreter.
     pub interpreter: Option<String>,
-    /// DT_NEEDED.
+    /// `DT_NEEDED`.
     pub needed: Vec<String>,
-    /// DT_SONAME.
+    /// `DT_SONAME`.
     pub soname: Option<String>,
     /// Packed by UPX or the like.
     pub packed: bool,
@@ -230,9 +230,9 @@ pub struct Hardening {
     pub bti: Held<bool>,
     /// Pointer authentication.
     pub pac: Held<bool>,
-    /// DT_RPATH.
+    /// `DT_RPATH`.
     pub rpath: Held<String>,
-    /// DT_RUNPATH.
+    /// `DT_RUNPATH`.
     pub runpath: Held<String>,
     /// Text relocations.
     pub textrel: Held<bool>,

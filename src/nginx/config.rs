@@ -246,12 +246,11 @@ impl Reader<'_> {
         if self.files > MAX_FILES {
             return limit(name, &format!("more than {MAX_FILES} files are included"));
         }
-        let file = match self.model.files.iter().position(|known| known == name) {
-            Some(index) => index,
-            None => {
-                self.model.files.push(name.to_owned());
-                self.model.files.len() - 1
-            }
+        let file = if let Some(index) = self.model.files.iter().position(|known| known == name) {
+            index
+        } else {
+            self.model.files.push(name.to_owned());
+            self.model.files.len() - 1
         };
         let mut lexer = Lexer::new(bytes);
         self.block(&mut lexer, file as u32, out, place, false)

@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn an_overlap_goes_to_the_lowest_level_and_is_counted_once() {
-        let (a, b) = ([10..30], [20..50, 60..70]);
+        let (a, b) = ([10..30, 30..30], [20..50, 60..70]);
         let units = [
             Described { ranges: &a, level: Level::O2, link_time: false },
             Described { ranges: &b, level: Level::O0, link_time: false },

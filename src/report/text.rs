@@ -44,10 +44,10 @@ pub fn inspect(report: &InspectReport, options: Options) -> String {
             out.push('\n');
         }
         let _ = writeln!(out, "{}", paint(BOLD, &terminal(&name(facts))));
-        if !options.quiet {
-            body::facts(&mut out, facts, options);
-        } else {
+        if options.quiet {
             let _ = writeln!(out, "  {}", terminal(&facts.optimization.reason));
+        } else {
+            body::facts(&mut out, facts, options);
         }
     }
     summary(&mut out, &report.summary);
@@ -136,7 +136,7 @@ pub(super) fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);

@@ -145,13 +145,7 @@ fn loose_text(context: &Context<'_>) -> u64 {
 
 /// Ranges of functions about which nothing was found out.
 fn unknown_ranges(facts: &Facts) -> Vec<RangeRef> {
-    facts
-        .functions
-        .runs
-        .iter()
-        .filter(|run| run.level == Level::Unknown)
-        .map(|run| RangeRef::of(run))
-        .collect()
+    facts.functions.runs.iter().filter(|run| run.level == Level::Unknown).map(RangeRef::of).collect()
 }
 
 /// Whether the file has too few functions to judge, and so little code that this is no accident.

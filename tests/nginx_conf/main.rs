@@ -184,7 +184,7 @@ fn what_a_build_cannot_do_is_refused_by_nginx() {
             }
             pairs += 1;
             refused += usize::from(!tested.accepted);
-            if tested.accepted == !of(&findings, UNSUPPORTED).is_empty() {
+            if tested.accepted != of(&findings, UNSUPPORTED).is_empty() {
                 let found = of(&findings, UNSUPPORTED);
                 wrong.push(format!(
                     "{} on {}: nginx: {}\n  flagaudit: {found:#?}",

@@ -63,7 +63,7 @@ pub(super) fn identity(out: &mut String, facts: &Facts) {
         match &elf.build_id {
             Some(id) => parts.push(format!("build-id {id}")),
             None if elf.kind != Kind::Archive && elf.kind != Kind::Relocatable => {
-                parts.push("no build-id".to_owned())
+                parts.push("no build-id".to_owned());
             }
             None => {}
         }
