@@ -86,6 +86,12 @@ if [ ! -x "$dir/O2nogz" ]; then
   modules=${modules/--with-http_gzip_static_module/}
   build O2nogz gcc "-O2"
 fi
+# A build with as little in it as can be.
+if [ ! -x "$dir/bare" ]; then
+  modules="--without-pcre --without-http_rewrite_module --without-http_gzip_module --without-http_charset_module
+    --without-http_ssi_module --without-http_upstream_keepalive_module --without-http_memcached_module"
+  build bare gcc "-O1"
+fi
 for name in default O2 Os O0 O2O0 mixed nodebug envcflags clangO0 clangO2; do
   [ -f "$dir/$name-stripped" ] || strip --strip-all -o "$dir/$name-stripped" "$dir/$name"
 done
@@ -105,6 +111,9 @@ fetch() {
     && dpkg-deb -x ./*.deb . && rm ./*.deb && cd .. && mv "$1.part" "$1")
 }
 fetch debian-nginx nginx
+fetch debian-nginx-common nginx-common
+fetch debian-nginx-doc nginx-doc
+fetch debian-nginx-stream libnginx-mod-stream
 fetch libc6-dbg libc6-dbg
 fetch haproxy haproxy
 fetch redis redis-server

@@ -22,6 +22,7 @@ scrape() {
     prometheus-node-exporter --collector.disable-defaults --collector.textfile \
         --collector.textfile.directory="$directory" --web.listen-address=127.0.0.1:$port >"$work/exporter.log" 2>&1 &
     exporter=$!
+    rm -f "$scraped"
     for _ in $(seq 50); do
         curl -sf "http://127.0.0.1:$port/metrics" >"$scraped" && break
         sleep 0.1

@@ -20,9 +20,10 @@ use base64::Engine as _;
 use object::elf;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 mod code;
+mod configuration;
 mod debug;
 mod members;
 
@@ -33,6 +34,8 @@ pub struct Options {
     pub limits: Limits,
     /// Where separate debug information may lie.
     pub companions: companion::Options,
+    /// An nginx configuration, or a dump of `nginx -T`, to be held against nginx servers.
+    pub nginx_conf: Option<PathBuf>,
 }
 
 /// Audits one target. Nothing that is wrong with it is an error here: problems are facts.
@@ -109,6 +112,7 @@ fn of_other(input: &Input, options: &Options, facts: &mut Facts) {
         && let Some(found) = nginx::read_text(&text)
     {
         let declared = take_nginx(found, facts);
+        configuration::attach(None, options, facts);
         let mut seen = Witnessed { declared, ..Witnessed::default() };
         seen.debug_absent = Some("only the text of nginx -V is at hand, not the binary".to_owned());
         conclude(seen, facts);
@@ -168,8 +172,12 @@ fn of_image(image: &Image, path: &Path, options: &Options, facts: &mut Facts) {
             unit.text_bytes = *bytes;
         }
     }
-    if let Some(found) = nginx::read(image, &linkage, &symbols, &pointers) {
+    let mut handlers = Vec::new();
+    if let Some(mut found) = nginx::read(image, &linkage, &symbols, &pointers) {
+        handlers = std::mem::take(&mut found.handlers);
+        let server = found.server.take();
         seen.declared = take_nginx(found, facts);
+        configuration::attach(server.as_ref(), options, facts);
     } else {
         seen.declared = build_texts(image, &linkage, facts);
     }
@@ -181,7 +189,8 @@ fn of_image(image: &Image, path: &Path, options: &Options, facts: &mut Facts) {
     if facts.compilers.is_empty() {
         facts.compilers = units::compilers_named(comment.compilers());
     }
-    let code = code::read(image, &table, &seen);
+    let mut code = code::read(image, &table, &seen);
+    code::name_modules(&mut code.seen.runs, &handlers);
     seen.code = code.seen.clone();
     facts.problems.extend(table.problems.iter().filter(|_| !seen.relocatable).cloned());
     conclude(seen, facts);
@@ -195,6 +204,13 @@ fn of_image(image: &Image, path: &Path, options: &Options, facts: &mut Facts) {
         }
     }
     facts.functions = code::functions(&table, &code, runs);
+    let filters: Vec<u64> = if facts.nginx.is_some() {
+        let symbols = symbols.full(image).iter();
+        symbols.filter(|s| s.kind == elf::STT_FUNC && code::is_filter(s.name)).map(|s| s.value).collect()
+    } else {
+        Vec::new()
+    };
+    facts.optimization.tail_calls = code::tail_calls(image, &table, &code, &filters);
     facts.problems.sort();
     facts.problems.dedup();
 }

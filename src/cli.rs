@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 mod check;
+mod diff;
 mod inspect;
 mod known;
 mod output;
@@ -44,6 +45,8 @@ enum Command {
     Inspect(inspect::Arguments),
     /// Judge binaries by a policy: the gate for CI
     Check(Box<check::CheckArguments>),
+    /// What changed between two builds: a baseline against a candidate
+    Diff(diff::Arguments),
     /// A rule's documentation; without RULE, the table of rules
     Explain {
         /// Rule id, such as unoptimized-code
@@ -99,6 +102,8 @@ enum Format {
     Markdown,
     /// Prometheus text, for node_exporter's textfile collector
     Prometheus,
+    /// One self-contained page
+    Html,
 }
 
 /// When to use colour.
@@ -124,6 +129,7 @@ pub fn main() -> ExitCode {
     let status = match cli.command {
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
+        Command::Diff(arguments) => diff::run(&arguments),
         Command::Explain { rule } => explain(rule.as_deref()),
         Command::Policy(arguments) => policy::run(&arguments),
         Command::Completions { shell } => {

@@ -90,6 +90,18 @@ pub struct RangeRef {
     pub end: u64,
     /// Functions in it.
     pub functions: u64,
+    /// Name of its first function, its unit or its nginx module, if known; not part of the document.
+    #[serde(skip)]
+    pub name: Option<String>,
+}
+
+impl RangeRef {
+    /// The range of a run of functions, named after its module, its unit or its first function.
+    pub fn of(run: &crate::facts::FunctionRun) -> Self {
+        let name = run.module.clone().or_else(|| run.unit.clone());
+        let name = name.or_else(|| run.name.as_ref().map(|name| format!("{name} and on")));
+        Self { start: run.start, end: run.end, functions: run.functions, name }
+    }
 }
 
 /// The waiver that covers a finding.

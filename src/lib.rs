@@ -8,6 +8,7 @@
 pub mod audit;
 pub mod cli;
 pub mod compiler;
+pub mod diff;
 pub mod evidence;
 pub mod facts;
 pub mod finding;

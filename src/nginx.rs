@@ -17,6 +17,7 @@ pub mod config;
 pub mod configure;
 pub mod declared;
 mod directives;
+mod handlers;
 mod identify;
 pub mod loadable;
 mod markers;
@@ -55,6 +56,8 @@ pub struct NginxFacts {
     pub bundled_libraries: Vec<(&'static str, Declared)>,
     /// Modules whose unit was compiled without merging equal string constants (gcc at `-O0`), by symbol.
     pub unmerged_modules: Vec<String>,
+    /// Addresses that one module's structures name, ascending: mostly its functions.
+    pub handlers: Vec<(u64, String)>,
     /// What a dynamic module would be held against; `None` where the module structures could not be read.
     pub server: Option<Server>,
 }
@@ -148,6 +151,7 @@ fn from_words(said: &text::VersionText, mut problems: Vec<Problem>, at: Option<&
         declared,
         bundled_libraries,
         unmerged_modules: Vec::new(),
+        handlers: Vec::new(),
         server: None,
     }
 }

@@ -12,16 +12,22 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub mod check;
+mod config_common;
+#[cfg(test)]
+mod config_testing;
 pub mod conflicting_evidence;
 pub mod debug_build;
+pub mod directive_without_module;
 pub mod disallowed_compiler;
 pub mod disallowed_product_version;
+pub mod dynamic_gzip_of_static_files;
 pub mod executable_stack;
 pub mod expired_waiver;
 mod flags_common;
 pub mod forbidden_configure_argument;
 pub mod forbidden_flag;
 pub mod forbidden_module;
+pub mod gzip_static_without_gunzip;
 mod hardening_common;
 pub mod incompatible_dynamic_module;
 pub mod insecure_rpath;
@@ -47,7 +53,9 @@ pub mod unapproved_build;
 pub mod undetermined_optimization;
 pub mod unlisted_module;
 pub mod unoptimized_code;
+pub mod unsupported_by_build;
 pub mod unused_policy_entry;
+pub mod upstream_without_keepalive;
 mod waivers;
 
 pub use check::{Context, Draft, Outcome};
@@ -97,6 +105,11 @@ pub const TABLE: &[Rule] = &[
     insecure_rpath::RULE,
     text_relocation::RULE,
     stale_process::RULE,
+    upstream_without_keepalive::RULE,
+    dynamic_gzip_of_static_files::RULE,
+    gzip_static_without_gunzip::RULE,
+    directive_without_module::RULE,
+    unsupported_by_build::RULE,
     unused_policy_entry::RULE,
     expired_waiver::RULE,
 ];
@@ -178,6 +191,7 @@ pub fn judge(facts: &Facts, policy: &Policy, today: Date) -> Judgement {
         }
     }
     nginx_common::remark_not_nginx(&context, &mut judgement);
+    nginx_common::remark_no_configuration(&context, &mut judgement);
     // The sort is stable: findings of one severity stay in the order of the table.
     judgement.findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     judgement.used = context.into_used();

@@ -1,6 +1,8 @@
 //! Every format over every kind of report. With `FLAGAUDIT_FORMATS_DIR` set, the documents are also written there,
 //! for the validators that `scripts/validate-formats.sh` runs over them.
 
+#![allow(clippy::unwrap_used)]
+
 use flagaudit::finding::Severity;
 use flagaudit::report::{CheckReport, InspectReport, github, html, json, junit, markdown, prometheus, sarif};
 use std::collections::{BTreeMap, HashSet};
@@ -257,7 +259,8 @@ fn markdown_can_be_posted_and_holds_no_markup_of_others() {
             assert!(!outside.contains(['<', '>']) && !outside.contains("@everyone"), "{name}: {outside}");
             let columns: HashSet<usize> = text
                 .split("\n\n")
-                .filter_map(|block| block.starts_with('|').then(|| block.lines()))
+                .filter(|block| block.starts_with('|'))
+                .map(str::lines)
                 .flat_map(|lines| {
                     lines.filter(|l| l.starts_with('|')).map(|l| l.replace("\\|", "").matches('|').count())
                 })
@@ -267,7 +270,7 @@ fn markdown_can_be_posted_and_holds_no_markup_of_others() {
     }
 }
 
-/// The text without its code spans, by the rules of CommonMark (section 6.1).
+/// The text without its code spans, by the rules of `CommonMark` (section 6.1).
 fn code_spans_removed(text: &str) -> String {
     let mut out = String::new();
     for line in text.lines() {

@@ -2,7 +2,7 @@
 
 use crate::compiler::Level;
 use crate::evidence::code_shape::{self, CodeShape, Selection, State as Shape, Verdict};
-use crate::facts::{FunctionRun, FunctionSeen, Functions, Unit};
+use crate::facts::{FunctionRun, FunctionSeen, Functions, TailCalls, Unit};
 use crate::image::Image;
 use crate::image::functions::FunctionTable;
 use crate::reconcile::{CodeSeen, State, Whole, Witnessed, is_judged};
@@ -87,6 +87,51 @@ fn seen(shape: &CodeShape, table: &FunctionTable, cross_check_only: bool) -> Cod
         },
         sentence: shape.sentence.clone(),
         cross_check_only,
+    }
+}
+
+/// Tail calls in nginx's chain of header and body filters, which decide how deep the stack is for each
+/// response; for other programs, and where no symbol names the filters, among all functions judged.
+pub(super) fn tail_calls(
+    image: &Image,
+    table: &FunctionTable,
+    code: &CodeRead,
+    filters: &[u64],
+) -> Option<TailCalls> {
+    if !filters.is_empty() {
+        let ranges =
+            filters.iter().filter_map(|&start| table.at(start)).map(|f| f.start..f.end).collect::<Vec<_>>();
+        let shape =
+            code_shape::judge(image, &table.functions, &Selection::Ranges(crate::image::merge(ranges)));
+        return shape.tail_calls(Some(filters));
+    }
+    code.shape.as_ref().filter(|_| code.sample.is_none()).and_then(|shape| shape.tail_calls(None))
+}
+
+/// Whether a symbol is one of nginx's filters: `ngx_http_gzip_body_filter`, `ngx_http_write_filter`.
+pub(super) fn is_filter(name: &[u8]) -> bool {
+    name.starts_with(b"ngx_http_")
+        && [&b"_header_filter"[..], b"_body_filter"].iter().any(|ending| name.ends_with(ending))
+}
+
+/// Modules named for one run before it is called a mixture.
+const MODULES_NAMED: usize = 3;
+
+/// Names unoptimized runs after the nginx modules whose functions lie in them.
+pub(super) fn name_modules(runs: &mut [FunctionRun], handlers: &[(u64, String)]) {
+    for run in runs.iter_mut().filter(|run| run.level == Level::O0) {
+        let first = handlers.partition_point(|(address, _)| *address < run.start);
+        let mut modules: Vec<&str> = Vec::new();
+        for (_, module) in handlers[first..].iter().take_while(|(address, _)| *address < run.end) {
+            if !modules.contains(&module.as_str()) {
+                modules.push(module);
+            }
+        }
+        run.module = match modules.len() {
+            0 => None,
+            1..=MODULES_NAMED => Some(modules.join(", ")),
+            more => Some(format!("{} and {} more modules", modules[0], more - 1)),
+        };
     }
 }
 

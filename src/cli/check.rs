@@ -8,7 +8,7 @@ use crate::policy::discover::{self, Discovery};
 use crate::policy::target::{LoadedPolicy, TargetKey};
 
 use crate::report::{CheckReport, Checked, PolicyRef, RuleDoc, Tool};
-use crate::report::{github, json, junit, markdown, prometheus, sarif, text};
+use crate::report::{github, html, json, junit, markdown, prometheus, sarif, text};
 use crate::rules::{self, Verdict};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
@@ -91,7 +91,7 @@ pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<u8> {
             Verdict::Fail => FINDINGS,
             Verdict::Error => INCOMPLETE,
         });
-        arguments.listings.listings().trim(&mut facts);
+        arguments.listings.listings(arguments.output.format).trim(&mut facts);
         checked.push(Checked { facts, verdict, findings });
     }
     let setting = policy.base().rules.get("unused-policy-entry").map(|setting| setting.value);
@@ -124,8 +124,12 @@ pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<u8> {
         Format::Github => github::check(&report),
         Format::Markdown => markdown::check(&report),
         Format::Prometheus => prometheus::check(&report),
+        Format::Html => html::check(&report)?,
     };
     output::write(&arguments.output, &rendered)?;
+    if arguments.output.format == Format::Github {
+        output::append_job_summary(&github::summary(&report))?;
+    }
     Ok(worst)
 }
 

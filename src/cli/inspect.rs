@@ -2,7 +2,7 @@
 
 use super::{CLEAN, Format, INCOMPLETE, Output, output, targets};
 use crate::report::{InspectReport, Listings, Tool};
-use crate::report::{github, json, junit, markdown, prometheus, sarif, text};
+use crate::report::{github, html, json, junit, markdown, prometheus, sarif, text};
 use clap::Args;
 
 /// Arguments of `inspect`.
@@ -34,10 +34,12 @@ pub(super) struct ListingArguments {
 }
 
 impl ListingArguments {
-    pub(super) fn listings(&self) -> Listings {
+    /// What to keep: what was asked for, and for a page what its map is drawn from.
+    pub(super) fn listings(&self, format: Format) -> Listings {
+        let page = format == Format::Html;
         Listings {
-            units: self.units,
-            functions: self.functions,
+            units: self.units || page,
+            functions: self.functions || page,
             flags: self.flags,
             directives: self.directives,
         }
@@ -47,7 +49,7 @@ impl ListingArguments {
 /// Runs it.
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<u8> {
     let mut audited = arguments.targets.audit()?;
-    let listings = arguments.listings.listings();
+    let listings = arguments.listings.listings(arguments.output.format);
     for facts in &mut audited.targets {
         listings.trim(facts);
     }
@@ -67,6 +69,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<u8> {
         Format::Github => github::inspect(&report),
         Format::Markdown => markdown::inspect(&report),
         Format::Prometheus => prometheus::inspect(&report),
+        Format::Html => html::inspect(&report)?,
     };
     output::write(&arguments.output, &rendered)?;
     Ok(if audited.incomplete { INCOMPLETE } else { CLEAN })

@@ -69,6 +69,16 @@ fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
+/// Appends to the job summary that GitHub shows with a workflow run, if there is one.
+pub(super) fn append_job_summary(text: &str) -> anyhow::Result<()> {
+    let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()) else {
+        return Ok(());
+    };
+    let file = std::fs::OpenOptions::new().append(true).create(true).open(&path);
+    file.and_then(|mut file| file.write_all(text.as_bytes()))
+        .with_context(|| format!("the job summary {} cannot be written", Path::new(&path).display()))
+}
+
 /// The directory that relative paths in a report are relative to.
 pub(super) fn working_directory() -> Option<std::path::PathBuf> {
     std::env::current_dir().ok()

@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 /// What to audit and where to look for what belongs to it.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(super) struct TargetArguments {
     /// ELF files, archives, directories, the text of `nginx -V`, or - for standard input
     #[arg(value_name = "TARGET")]
@@ -38,6 +38,9 @@ pub(super) struct TargetArguments {
     /// Allow asking debuginfod-find, if installed, for what is missing (uses the network)
     #[arg(long)]
     debuginfod: bool,
+    /// Hold this nginx configuration, or a dump of nginx -T, against the build
+    #[arg(long, value_name = "FILE")]
+    nginx_conf: Option<PathBuf>,
     /// Targets audited at the same time (default: one a processor)
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
@@ -64,6 +67,12 @@ pub(super) fn audit_one(path: &Path) -> Facts {
     audit::audit(&Subject { path: path.to_path_buf(), origin: Origin::File }, &Options::default())
 }
 
+/// Audits what one name on the command line stands for, with default options.
+pub(super) fn audit_named(path: &Path) -> anyhow::Result<Vec<Facts>> {
+    let arguments = TargetArguments { targets: vec![path.to_path_buf()], ..TargetArguments::default() };
+    Ok(arguments.audit()?.targets)
+}
+
 impl TargetArguments {
     /// Audits all targets.
     pub fn audit(&self) -> anyhow::Result<Audited> {
@@ -75,6 +84,9 @@ impl TargetArguments {
             if !path.is_file() {
                 bail!("{}: no such debug file", path.display());
             }
+        }
+        if let Some(path) = self.nginx_conf.as_ref().filter(|path| !path.is_file()) {
+            bail!("{}: no such configuration file", path.display());
         }
         let mut summary = Summary::default();
         let mut incomplete = false;
@@ -97,6 +109,7 @@ impl TargetArguments {
                 debuginfod: self.debuginfod,
                 ..companion::Options::default()
             },
+            nginx_conf: self.nginx_conf.clone(),
         };
         let targets = self.run(&subjects, &options)?;
         for facts in &targets {

@@ -183,7 +183,9 @@ impl Names {
         note(&mut self.traced_coverage, asked && starts("__sanitizer_cov_trace_"));
         let hook = is("mcount") || is("_mcount") || is("__gnu_mcount_nc") || is("__fentry__");
         note(&mut self.mcount, here && hook);
-        note(&mut self.gprof_start, here && (is("_mcleanup") || is("__monstartup")));
+        // `gcrt1.o` calls `__monstartup`. Programs that profile themselves on request (gdb's `maint set profile`)
+        // import `monstartup` and `_mcleanup`, and nothing in them is instrumented.
+        note(&mut self.gprof_start, here && is("__monstartup"));
         note(
             &mut self.function_hooks,
             here && (is("__cyg_profile_func_enter") || is("__cyg_profile_func_exit")),

@@ -394,6 +394,9 @@ pub struct Nginx {
     /// `nginx.ktls`, `nginx.reuseport`, `nginx.no_pool`, `nginx.upstream_keepalive_default`. What nothing tells is not there. Not part of the document.
     #[serde(skip)]
     pub features: std::collections::BTreeMap<String, Held<bool>>,
+    /// The configuration itself, for rules. Not part of the document.
+    #[serde(skip)]
+    pub config_model: Option<std::sync::Arc<crate::nginx::config::Model>>,
 }
 
 /// A text in which a program names its own build.

@@ -52,6 +52,7 @@ pub fn read(image: &Image, linkage: &Linked, symbols: &Symbols, pointers: &Point
         .collect();
     if !names.is_empty() {
         let pairs = names.iter().map(String::as_str).zip(&table.structures);
+        out.handlers = super::handlers::of_modules(&memory, pointers, pairs.clone());
         out.nginx.directives = Some(directives::all(&memory, pointers, pairs));
     }
     add_signature(&mut out, &found, &table);

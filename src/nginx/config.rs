@@ -9,6 +9,7 @@ use std::path::Path;
 
 pub mod history;
 pub mod lexer;
+pub mod serving;
 pub mod settings;
 pub mod source;
 pub mod values;
@@ -26,7 +27,17 @@ const MAX_DIRECTIVES: usize = 500_000;
 const MAX_FILES: usize = 20_000;
 
 /// Blocks whose lines are keys with values: a name in them is never a directive.
-const KEY_BLOCKS: [&str; 7] = ["types", "map", "geo", "split_clients", "match", "charset_map", "geoip2"];
+const KEY_BLOCKS: [&str; 9] = [
+    "types",
+    "map",
+    "geo",
+    "split_clients",
+    "match",
+    "charset_map",
+    "geoip2",
+    "metric_complex_zone",
+    "prometheus_template",
+];
 
 /// A place in the files of a configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

@@ -104,7 +104,7 @@ pub fn github_property(text: &str) -> String {
     terminal(text).replace('%', "%25").replace(':', "%3A").replace(',', "%2C")
 }
 
-/// For running text in Markdown (CommonMark, GitHub, chat systems). Markup, HTML, mentions, references to issues,
+/// For running text in Markdown (`CommonMark`, GitHub, chat systems). Markup, HTML, mentions, references to issues,
 /// and links that the reader's software makes by itself are all kept from coming into being.
 pub fn markdown(text: &str) -> String {
     let text = terminal(text);

@@ -1,12 +1,13 @@
 //! JSON, and the schemas of its documents.
 
+use super::escape::json_controls;
 use super::{CheckReport, InspectReport};
 use schemars::generate::SchemaSettings;
 use serde::Serialize;
 
 /// One document, indented, with a line feed at its end.
 pub fn render<T: Serialize>(document: &T) -> Result<String, serde_json::Error> {
-    let mut text = serde_json::to_string_pretty(document)?;
+    let mut text = json_controls(&serde_json::to_string_pretty(document)?);
     text.push('\n');
     Ok(text)
 }
@@ -38,7 +39,7 @@ fn lines<T: Serialize>(targets: &[T], last: &serde_json::Value) -> Result<String
     }
     text.push_str(&serde_json::to_string(&Line { r#type: "summary", value: last })?);
     text.push('\n');
-    Ok(text)
+    Ok(json_controls(&text))
 }
 
 /// The documents' JSON Schemas: file name and content.
@@ -54,8 +55,11 @@ pub fn schemas() -> Vec<(&'static str, serde_json::Value)> {
     let inspect = generator.root_schema_for::<InspectReport>();
     let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let check = generator.root_schema_for::<CheckReport>();
+    let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let diff = generator.root_schema_for::<crate::diff::DiffReport>();
     vec![
         ("inspect.schema.json", generate("flagaudit/inspect/1", inspect)),
         ("check.schema.json", generate("flagaudit/check/1", check)),
+        ("diff.schema.json", generate("flagaudit/diff/1", diff)),
     ]
 }

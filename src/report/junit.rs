@@ -78,7 +78,6 @@ fn case(finding: &Finding, fail_on: Severity) -> Case {
     let mut lines = vec![line.clone()];
     lines.extend(details(finding).into_iter().map(|(label, text)| format!("{label}: {text}")));
     let (outcome, output) = match finding.status {
-        FindingStatus::Passed => (Outcome::Passed, lines),
         FindingStatus::Waived => {
             let reason = finding.waiver.as_ref().map_or("", |waiver| waiver.reason.as_str());
             (Outcome::Skipped { message: format!("waived: {reason}") }, lines)
@@ -87,7 +86,9 @@ fn case(finding: &Finding, fail_on: Severity) -> Case {
         FindingStatus::Violation | FindingStatus::Undetermined if finding.severity >= fail_on => {
             (Outcome::Failure { kind: finding.rule.clone(), message: line, body: lines }, Vec::new())
         }
-        FindingStatus::Violation | FindingStatus::Undetermined => (Outcome::Passed, lines),
+        FindingStatus::Violation | FindingStatus::Undetermined | FindingStatus::Passed => {
+            (Outcome::Passed, lines)
+        }
     };
     Case { name: finding.rule.clone(), key: clip(&finding.fingerprint, 60), outcome, output }
 }
@@ -122,12 +123,12 @@ struct Suites {
 
 impl Suites {
     fn add(&mut self, name: &str, cases: Vec<Case>) {
-        let name = distinct(&mut self.names, attribute(name), "");
+        let name = distinct(&mut self.names, &attribute(name), "");
         let mut counts = Counts { tests: cases.len(), ..Counts::default() };
         let mut seen = HashSet::new();
         let mut text = String::new();
         for case in cases {
-            let case_name = distinct(&mut seen, attribute(&case.name), &attribute(&case.key));
+            let case_name = distinct(&mut seen, &attribute(&case.name), &attribute(&case.key));
             let _ = write!(text, "    <testcase classname=\"{name}\" name=\"{case_name}\"");
             let mut inner = String::new();
             match &case.outcome {
@@ -192,8 +193,8 @@ fn lines(body: &[String]) -> String {
 }
 
 /// The name itself, or with its key, or with a number behind it: whichever was not there before.
-fn distinct(seen: &mut HashSet<String>, name: String, key: &str) -> String {
-    let mut candidate = name.clone();
+fn distinct(seen: &mut HashSet<String>, name: &str, key: &str) -> String {
+    let mut candidate = name.to_owned();
     let mut count = 1u64;
     if !key.is_empty() && seen.contains(&candidate) {
         candidate = format!("{name} ({key})");

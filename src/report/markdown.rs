@@ -106,20 +106,21 @@ pub fn check(report: &CheckReport) -> String {
         }
         let _ = write!(out, "\n### {}\n\n", code(&clip(&text::name(&target.facts), CHARS)));
         problems(&mut out, &target.facts);
-        findings(&mut out, target.findings.iter().filter(|finding| is_shown(finding)).collect());
+        let shown: Vec<&Finding> = target.findings.iter().filter(|finding| is_shown(finding)).collect();
+        findings(&mut out, &shown);
         levels(&mut out, &target.facts);
     }
     let about_policy: Vec<&Finding> =
         report.policy_findings.iter().filter(|finding| is_shown(finding)).collect();
     if !about_policy.is_empty() {
         out.push_str("\n### About the policy\n\n");
-        findings(&mut out, about_policy);
+        findings(&mut out, &about_policy);
     }
     summary(&mut out, &report.summary);
     out
 }
 
-fn findings(out: &mut String, findings: Vec<&Finding>) {
+fn findings(out: &mut String, findings: &[&Finding]) {
     for finding in findings.iter().take(MOST_FINDINGS) {
         let _ = writeln!(
             out,

@@ -1,6 +1,6 @@
-//! The Prometheus text format, for node_exporter's textfile collector.
+//! The Prometheus text format, for `node_exporter`'s textfile collector.
 //!
-//! One duplicate series, or one metric with two help texts, makes node_exporter drop a file or the whole scrape. So help
+//! One duplicate series, or one metric with two help texts, makes `node_exporter` drop a file or the whole scrape. So help
 //! texts never change, every series carries its target (two runs over different targets can lie side by side in one
 //! directory), and a target named twice is told once. There is no time stamp: the collector has the file's own
 //! (`node_textfile_mtime_seconds`), and refuses files with time stamps of samples.
@@ -10,7 +10,7 @@ use super::shared::{clip, rank};
 use super::{CheckReport, Checked, InspectReport, Tool, Verdict, text};
 use crate::facts::{Facts, Status};
 use crate::finding::{Finding, FindingStatus, Severity};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
 
 /// Characters of a label value.
@@ -33,11 +33,11 @@ const METRICS: [(&str, &str); 8] = [
 
 /// Facts about the targets.
 pub fn inspect(report: &InspectReport) -> String {
-    let mut seen = HashMap::new();
+    let mut seen = HashSet::new();
     let mut series = Series::default();
     for facts in &report.targets {
         let name = target_label(facts);
-        if seen.insert(name.clone(), ()).is_none() {
+        if seen.insert(name.clone()) {
             series.facts(&format!("target=\"{name}\""), facts, &report.tool);
         }
     }

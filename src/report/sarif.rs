@@ -256,8 +256,11 @@ fn result(
 /// GitHub identifies an alert by `primaryLocationLineHash`, sixteen hexadecimal digits and a count.
 fn fingerprints(fingerprint: &str) -> BTreeMap<&'static str, String> {
     let digest = Sha256::digest(fingerprint.as_bytes());
-    let hash: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    BTreeMap::from([("flagaudit/v1", fingerprint.to_owned()), ("primaryLocationLineHash", hash)])
+    let hash = digest.iter().take(8).fold(0u64, |hash, byte| hash << 8 | u64::from(*byte));
+    BTreeMap::from([
+        ("flagaudit/v1", fingerprint.to_owned()),
+        ("primaryLocationLineHash", format!("{hash:016x}")),
+    ])
 }
 
 /// The same finding in two targets is two alerts: the count behind the hash tells them apart.

@@ -3,6 +3,7 @@
 use super::{CheckReport, Checked, PolicyRef, Verdict, text};
 use crate::facts::{CompilerSeen, Facts};
 use crate::finding::{Finding, FindingStatus, Severity};
+use std::fmt::Write as _;
 
 /// Units named in a sentence before the rest is only counted.
 const UNITS_NAMED: usize = 6;
@@ -55,7 +56,7 @@ impl Tally {
             out.push_str(&text::plural(self.notes, "note"));
         }
         if self.waived > 0 {
-            out.push_str(&format!(", {} waived", self.waived));
+            let _ = write!(out, ", {} waived", self.waived);
         }
         out
     }
@@ -79,12 +80,15 @@ pub(super) fn rank(verdict: Verdict) -> u8 {
     }
 }
 
-/// The verdict on all targets together. A run without any target, or with one that could not be opened, audited nothing.
+/// The verdict on all targets together. A run without any target, or with one that could not be opened, audited less
+/// than it was asked to; an error in the policy itself fails a run whose targets all pass.
 pub(super) fn overall(report: &CheckReport) -> Verdict {
     let worst = report.targets.iter().map(|target| target.verdict).max_by_key(|verdict| rank(*verdict));
+    let policy_fails = Tally::of(&report.policy_findings).errors > 0;
     match worst {
         None => Verdict::Error,
         Some(_) if report.summary.unreadable > 0 => Verdict::Error,
+        Some(Verdict::Pass) if policy_fails => Verdict::Fail,
         Some(worst) => worst,
     }
 }
@@ -127,7 +131,8 @@ pub(super) fn details(finding: &Finding) -> Vec<(&'static str, String)> {
         out.push(("waiver", format!("{}{owner}{expires}", waiver.reason)));
     }
     if let Some(at) = &finding.policy {
-        out.push(("policy", format!("{}:{}  {}", at.path, at.line, at.text.trim()).trim_end().to_owned()));
+        let line = at.text.split_whitespace().collect::<Vec<_>>().join(" ");
+        out.push(("policy", format!("{}:{}  {line}", at.path, at.line).trim_end().to_owned()));
     }
     out
 }

@@ -8,7 +8,10 @@ use anstyle::{AnsiColor, Style};
 use std::fmt::Write as _;
 
 mod body;
+mod diff;
 mod findings;
+
+pub use diff::{diff, diff_markdown};
 
 /// How to print.
 #[derive(Debug, Clone, Copy)]

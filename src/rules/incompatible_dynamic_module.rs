@@ -52,6 +52,7 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
         return Outcome::NotAsked;
     }
     let mut drafts = Vec::new();
+    let model = context.facts.nginx.as_ref().and_then(|nginx| nginx.config_model.as_deref());
     for module in modules {
         let file = base_name(&module.path);
         let name = module.name.clone().unwrap_or_else(|| file.to_owned());
@@ -63,12 +64,21 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
                 format!("{file} would not load: {}", why.unwrap_or("version or signature differ")),
             )
             .evidence(Strength::Structural, &[Source::ModuleTable])
-            .remedy("build the module from the same nginx source with the same configure arguments (--with-compat on both sides helps)"),
+            .remedy(if why.is_some_and(|why| why.ends_with("is already loaded")) {
+                "take the load_module line out: the module is compiled in, or loaded by another line"
+            } else {
+                "build the module from the same nginx source with the same configure arguments (--with-compat on both sides helps)"
+            }),
             None => Draft::undetermined(
                 format!("module:{name}"),
                 format!("whether {file} would load cannot be told: {}", why.unwrap_or("its version or signature cannot be read")),
             )
             .severity(Severity::Warning),
+        };
+        let line = model.and_then(|model| model.loaded.iter().find(|loaded| loaded.path == module.path));
+        let draft = match (model, line) {
+            (Some(model), Some(line)) => draft.location(model.location(line.at)),
+            _ => draft,
         };
         drafts.push(draft.module(name));
     }

@@ -1,6 +1,7 @@
 //! What the rules about nginx programs share.
 
 use super::check::{Context, Draft, count};
+use super::config_common::{CONFIG_RULES, NO_CONFIGURATION};
 use super::{Judgement, TABLE, waivers};
 use crate::facts::{ConfigureArgument, Linkage, Module, ModuleOrigin, Nginx};
 use crate::nginx::catalogue::{self, module_names_match};
@@ -20,13 +21,39 @@ const NGINX_RULES: [&str; 6] = [
 /// One remark where the policy asks for nginx things and the target is no nginx server, instead of one a rule.
 pub fn remark_not_nginx(context: &Context<'_>, judgement: &mut Judgement) {
     let Err(reason) = context.nginx_server() else { return };
-    let asked: Vec<&'static str> =
-        judgement.not_checked.iter().map(|(id, _)| *id).filter(|id| NGINX_RULES.contains(id)).collect();
+    let asked: Vec<&'static str> = judgement
+        .not_checked
+        .iter()
+        .map(|(id, _)| *id)
+        .filter(|id| NGINX_RULES.contains(id) || CONFIG_RULES.contains(id))
+        .collect();
     let Some(rule) = asked.first().and_then(|first| TABLE.iter().find(|rule| rule.id == *first)) else {
         return;
     };
     let rules = count(asked.len() as u64, "rule");
     let draft = Draft::remark("not-nginx", format!("{rules} about nginx not checked: {reason}"));
+    judgement.findings.extend(waivers::finish(rule.id, rule.severity, context, &draft));
+}
+
+/// One remark where the policy asks for rules about the configuration and none was given, instead of one a rule.
+pub fn remark_no_configuration(context: &Context<'_>, judgement: &mut Judgement) {
+    if context.nginx_server().is_err() {
+        return;
+    }
+    let asked: Vec<&'static str> = judgement
+        .not_checked
+        .iter()
+        .filter(|(id, reason)| CONFIG_RULES.contains(id) && reason == NO_CONFIGURATION)
+        .map(|(id, _)| *id)
+        .collect();
+    let Some(rule) = asked.first().and_then(|first| TABLE.iter().find(|rule| rule.id == *first)) else {
+        return;
+    };
+    let rules = count(asked.len() as u64, "rule");
+    let draft = Draft::remark(
+        "no-configuration",
+        format!("{rules} about the configuration not checked: {NO_CONFIGURATION}"),
+    );
     judgement.findings.extend(waivers::finish(rule.id, rule.severity, context, &draft));
 }
 

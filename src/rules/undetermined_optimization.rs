@@ -150,7 +150,7 @@ fn unknown_ranges(facts: &Facts) -> Vec<RangeRef> {
         .runs
         .iter()
         .filter(|run| run.level == Level::Unknown)
-        .map(|run| RangeRef { start: run.start, end: run.end, functions: run.functions })
+        .map(|run| RangeRef::of(run))
         .collect()
 }
 

@@ -214,10 +214,7 @@ fn place_names(runs: &[&FunctionRun]) -> Vec<String> {
 }
 
 fn with_runs<'a>(draft: Draft<'a>, runs: &[&FunctionRun]) -> Draft<'a> {
-    let ranges = runs
-        .iter()
-        .map(|run| RangeRef { start: run.start, end: run.end, functions: run.functions })
-        .collect();
+    let ranges = runs.iter().map(|run| RangeRef::of(run)).collect();
     let draft = draft.ranges(ranges, runs.iter().filter_map(|run| run.name.clone()).collect());
     match runs {
         [run] => match &run.module {
@@ -338,10 +335,7 @@ fn about_suspects<'a>(context: &Context<'a>, minimum: &At<Level>) -> Option<Draf
             if functions == 1 { "is" } else { "are" }
         )
     });
-    let ranges = runs
-        .iter()
-        .map(|run| RangeRef { start: run.start, end: run.end, functions: run.functions })
-        .collect();
+    let ranges = runs.iter().map(|run| RangeRef::of(run)).collect();
     let mut draft = draft
         .evidence(Strength::Inferred, &[Source::CodeShape])
         .policy(&minimum.at)

@@ -201,7 +201,7 @@ pub fn finding(rule: &str, severity: Severity, status: FindingStatus) -> Finding
         sources: vec![Source::DwarfProducer, Source::ConfigureArguments],
         units: vec![UnitRef { name: "src/core/nginx.c".to_owned(), level: Level::O0 }],
         units_total: 137,
-        ranges: vec![RangeRef { start: 0x1000, end: 0x2000, functions: 3 }],
+        ranges: vec![RangeRef { start: 0x1000, end: 0x2000, functions: 3, name: None }],
         policy: Some(PolicyPlace {
             path: "edge.toml".to_owned(),
             line: 6,
@@ -464,7 +464,7 @@ fn hostile(text: &str, index: usize) -> Checked {
     let some = || Some(text.to_owned());
     let mut facts = with_units(facts(text), vec![unit(text, Level::O0, 100), unit("b.c", Level::O2, 50)]);
     facts.path_bytes = (index % 2 == 1).then(|| "/2b/".to_owned());
-    facts.member = (index % 3 == 0).then(own);
+    facts.member = index.is_multiple_of(3).then(own);
     facts.problems.push(Problem::notice(text, text));
     if let Some(elf) = &mut facts.elf {
         elf.build_id = some();
@@ -531,7 +531,7 @@ fn hostile(text: &str, index: usize) -> Checked {
     found.remedy = some();
     found.units = vec![UnitRef { name: own(), level: Level::O0 }];
     found.policy = Some(PolicyPlace { path: own(), line: 0, column: 0, text: own() });
-    found.location = (index % 2 == 0).then(|| Location { path: own(), line: 0, column: 0 });
+    found.location = index.is_multiple_of(2).then(|| Location { path: own(), line: 0, column: 0 });
     found.fingerprint = own();
     found.known = vec![own()];
     found.cost = some();

@@ -299,6 +299,7 @@ mod tests {
             ("a \"#\" it's;", "a|#|it's"),
             ("a x\"y z\";", "a|x\"y|z\""),
             ("if ($a = \"b\") {", "if|($a|=|b|) {"),
+            // The brace ends the word and opens the block: such a pattern must be quoted.
             ("location ~ ^/a{1,2}/ {", "location|~|^/a {"),
             ("a b}c;", "a|b}c"),
             ("a \"\";", "a|"),
@@ -306,12 +307,7 @@ mod tests {
             ("a \u{e4}\u{f6};", "a|\u{e4}\u{f6}"),
         ] {
             let got = all(text).map(|list| list[0].clone());
-            if text.contains("a{1,2}") {
-                // The brace ends the word and opens the block: such a regex must be quoted.
-                assert!(got.is_err(), "{got:?}");
-            } else {
-                assert_eq!(got.as_deref(), Ok(want), "{text}");
-            }
+            assert_eq!(got.as_deref(), Ok(want), "{text}");
         }
     }
 

@@ -51,7 +51,7 @@ pub(super) fn layout<'a>(items: &[Item<'a>]) -> Layout<'a> {
     for ((_, name, members), area) in sized.iter().zip(outer) {
         out.groups.push((name, area.rect()));
         let inner = squarify(&members.iter().map(bytes).collect::<Vec<_>>(), area);
-        out.cells.extend(members.iter().copied().zip(inner.iter().map(|area| area.rect())));
+        out.cells.extend(members.iter().copied().zip(inner.iter().map(Area::rect)));
     }
     out
 }

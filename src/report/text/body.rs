@@ -14,6 +14,7 @@ pub(super) fn facts(out: &mut String, facts: &Facts, options: Options) {
     problems(out, facts, options);
     optimization(out, facts, options);
     text_map(out, facts, options);
+    tail_calls(out, facts, options);
     compilers(out, facts, options);
     nginx(out, facts, options);
     build_strings(out, facts, options);
@@ -165,6 +166,23 @@ pub(super) fn text_map(out: &mut String, facts: &Facts, options: Options) {
     if options.verbose {
         row("padding", text.padding, DIM, String::new());
     }
+}
+
+/// How nginx's filters hand over; shown only where symbols name them, since elsewhere it says little.
+fn tail_calls(out: &mut String, facts: &Facts, options: Options) {
+    let Some(calls) = facts.optimization.tail_calls.as_ref().filter(|c| c.scope == "filter-chain") else {
+        return;
+    };
+    let depth = if calls.tail_calls == 0 {
+        ": each adds to the stack, as in every build by gcc below -O2"
+    } else {
+        ""
+    };
+    let line = format!(
+        "{} of {} header and body filters hand over by a jump{depth}",
+        calls.tail_calls, calls.functions
+    );
+    labelled(out, 0, "filters", &line, options);
 }
 
 fn compilers(out: &mut String, facts: &Facts, options: Options) {

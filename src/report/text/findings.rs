@@ -82,10 +82,11 @@ fn places(finding: &Finding, options: Options) -> String {
         parts.push(format!("and {} more (flagaudit inspect --units lists all)", thousands(more)));
     }
     parts.extend(finding.ranges.iter().take(UNITS_SHOWN).map(|r| {
+        let name = r.name.as_deref().map(|name| format!("{} ", terminal(name))).unwrap_or_default();
         if r.functions > 0 {
-            format!("{:#x}-{:#x} ({} functions)", r.start, r.end, r.functions)
+            format!("{name}{:#x}-{:#x} ({} functions)", r.start, r.end, r.functions)
         } else {
-            format!("{:#x}-{:#x}", r.start, r.end)
+            format!("{name}{:#x}-{:#x}", r.start, r.end)
         }
     }));
     if finding.ranges.len() > UNITS_SHOWN {

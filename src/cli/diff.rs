@@ -1,0 +1,131 @@
+//! `flagaudit diff`.
+
+use super::{CLEAN, FINDINGS, Format, INCOMPLETE, Output, complain, output, targets};
+use crate::diff;
+use crate::facts::{Facts, Status};
+use crate::report::{json, text};
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Largest saved document read, in bytes; one of a large program with all its lists has some 30 MB.
+const MOST_JSON: u64 = 1 << 30;
+
+/// Arguments of `diff`.
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// The baseline: a target, or the saved JSON of inspect or check
+    old: PathBuf,
+    /// The candidate: a target, or the saved JSON of inspect or check
+    new: PathBuf,
+    /// Exit with 1 if anything changed
+    #[arg(long)]
+    exit_code: bool,
+    /// Exit with 1 if something changed for the worse
+    #[arg(long, value_enum, value_name = "WHAT")]
+    fail_on: Option<FailOn>,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// `--fail-on`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FailOn {
+    /// A change for the worse
+    Regression,
+}
+
+/// Runs it.
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<u8> {
+    if !matches!(arguments.output.format, Format::Text | Format::Json | Format::Ndjson | Format::Markdown) {
+        bail!("diff is printed as text, json, ndjson or markdown");
+    }
+    let (old, new) = pair(side(&arguments.old)?, side(&arguments.new)?)?;
+    super::complain_of_failures([&old, &new].into_iter());
+    if [&old, &new].iter().any(|facts| facts.status == Status::Failed) {
+        return Ok(INCOMPLETE);
+    }
+    let report = diff::compare(&old, &new);
+    let rendered = match arguments.output.format {
+        Format::Json => json::render(&report)?,
+        Format::Ndjson => serde_json::to_string(&report)? + "\n",
+        Format::Markdown => text::diff_markdown(&report),
+        _ => text::diff(&report, output::text_options(&arguments.output)),
+    };
+    output::write(&arguments.output, &rendered)?;
+    let fails = (arguments.exit_code && !report.same) || (arguments.fail_on.is_some() && report.regression);
+    let lost = [&old, &new].iter().any(|facts| facts.status == Status::Partial);
+    if lost {
+        complain("not all of both sides could be read; what was lost cannot be compared");
+    }
+    Ok(if fails { FINDINGS } else { CLEAN })
+}
+
+/// The targets of one side: one, or those of a saved document.
+struct Side {
+    name: PathBuf,
+    targets: Vec<Facts>,
+}
+
+fn side(path: &Path) -> anyhow::Result<Side> {
+    let targets = match saved(path)? {
+        Some(targets) if targets.is_empty() => bail!("{}: the document has no target", path.display()),
+        Some(targets) => targets,
+        None => targets::audit_named(path)?,
+    };
+    Ok(Side { name: path.to_path_buf(), targets })
+}
+
+/// Takes one target of each side: the only one, or the one of the same name as the only one of the other side.
+fn pair(old: Side, new: Side) -> anyhow::Result<(Facts, Facts)> {
+    let base = |facts: &Facts| {
+        let name = facts.member.as_deref().unwrap_or(&facts.path);
+        name.rsplit('/').next().unwrap_or(name).to_owned()
+    };
+    let only = |side: &Side| if side.targets.len() == 1 { side.targets.first().map(base) } else { None };
+    let (old_name, new_name) = (only(&old), only(&new));
+    let pick = |side: Side, wanted: Option<String>| -> anyhow::Result<Facts> {
+        let total = side.targets.len();
+        let matching = side
+            .targets
+            .into_iter()
+            .filter(|facts| total == 1 || wanted.as_ref().is_some_and(|wanted| base(facts) == *wanted));
+        let mut matching: Vec<Facts> = matching.collect();
+        match (matching.pop(), matching.is_empty()) {
+            (Some(facts), true) => Ok(facts),
+            _ => bail!(
+                "{}: has {total} targets, and which of them to compare cannot be told; compare one file with one file",
+                side.name.display()
+            ),
+        }
+    };
+    Ok((pick(old, new_name)?, pick(new, old_name)?))
+}
+
+/// The targets of a saved document, or `None` if the file is no such document.
+fn saved(path: &Path) -> anyhow::Result<Option<Vec<Facts>>> {
+    #[derive(serde::Deserialize)]
+    struct Document {
+        schema: String,
+        targets: Vec<Facts>,
+    }
+    let Ok(file) = crate::target::open_regular(path) else { return Ok(None) };
+    let mut start = [0; 64];
+    let mut file = file;
+    let got = file.read(&mut start).with_context(|| format!("{} cannot be read", path.display()))?;
+    let start = start.get(..got).unwrap_or_default();
+    if start.trim_ascii_start().first() != Some(&b'{') {
+        return Ok(None);
+    }
+    let mut bytes = start.to_vec();
+    file.take(MOST_JSON)
+        .read_to_end(&mut bytes)
+        .with_context(|| format!("{} cannot be read", path.display()))?;
+    let document: Document = serde_json::from_slice(&bytes)
+        .with_context(|| format!("{}: not a document of inspect or check", path.display()))?;
+    match document.schema.as_str() {
+        "flagaudit/inspect/1" | "flagaudit/check/1" => Ok(Some(document.targets)),
+        other => bail!("{}: {other:?} is no document of inspect or check", path.display()),
+    }
+}

@@ -1,0 +1,119 @@
+//! Which places serve files.
+
+use super::settings::{Scope, places, unseen};
+use super::{Directive, Model};
+
+/// Directives that answer a request themselves, besides all that end in `_pass`.
+const HANDLERS: [&str; 22] = [
+    "return",
+    "empty_gif",
+    "stub_status",
+    "perl",
+    "js_content",
+    "content_by_lua",
+    "content_by_lua_file",
+    "content_by_lua_block",
+    "mruby_content_handler",
+    "mruby_content_handler_code",
+    "echo",
+    "api",
+    "status",
+    "prometheus",
+    "hls",
+    "f4f",
+    "vhost_traffic_status_display",
+    "check_status",
+    "nchan_pubsub",
+    "nchan_subscriber",
+    "nchan_publisher",
+    "passenger_enabled",
+];
+
+/// Patterns of `rewrite` that match every path.
+const EVERYTHING: [&str; 9] = ["^", ".*", "^.*", "^.*$", "^/", "^/.*$", "^(.*)$", "^/(.*)$", "(.*)"];
+
+/// Places that serve files for want of a content handler: locations, nested ones too (a handler is not inherited), and of
+/// a server without a location for `/` what no other location takes.
+pub fn file_places(model: &Model) -> Vec<Scope<'_>> {
+    places(model).into_iter().filter(serves_files).collect()
+}
+
+fn serves_files(scope: &Scope<'_>) -> bool {
+    let Some(own) = scope.own() else { return false };
+    if scope.block("server").is_none_or(answers_all) {
+        return false;
+    }
+    match own.name.as_str() {
+        "location" => !answers_all(own) && !refuses_all(own) && unseen(own, "proxy_pass").is_none(),
+        "server" => !own.children().iter().any(takes_all) && unseen(own, "location").is_none(),
+        _ => false,
+    }
+}
+
+/// Whether a block answers every request itself.
+fn answers_all(block: &Directive) -> bool {
+    block.children().iter().any(|d| {
+        let name = d.name.as_str();
+        let redirects = || {
+            let flag = d.args.get(2).map(String::as_str);
+            let target = d.args.get(1).map(String::as_str).unwrap_or_default();
+            EVERYTHING.contains(&d.first())
+                && (matches!(flag, Some("permanent" | "redirect"))
+                    || ["http://", "https://", "$scheme"].iter().any(|start| target.starts_with(start)))
+        };
+        (name.ends_with("_pass") && name != "auth_basic_pass")
+            || (HANDLERS.contains(&name) && d.first() != "off")
+            || (name == "rewrite" && redirects())
+    })
+}
+
+/// `deny all` without an exception: nothing is served.
+fn refuses_all(block: &Directive) -> bool {
+    let has = |name: &str| block.children().iter().any(|d| d.name == name);
+    block.children().iter().any(|d| d.name == "deny" && d.first() == "all")
+        && !has("allow")
+        && !has("satisfy")
+}
+
+/// Whether a location takes every path that no other takes.
+fn takes_all(location: &Directive) -> bool {
+    if location.name != "location" {
+        return false;
+    }
+    let words: Vec<&str> = location.args.iter().map(String::as_str).collect();
+    match words[..] {
+        ["/"] | ["^~", "/"] => true,
+        ["~" | "~*", pattern] => EVERYTHING.contains(&pattern) || pattern == "/",
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::settings::{tests::parsed, title};
+    use super::*;
+
+    fn served(text: &str) -> Vec<String> {
+        file_places(&parsed(text)).iter().map(title).collect()
+    }
+
+    #[test]
+    fn handlers_are_not_inherited() {
+        let text = "http { server { location / { proxy_pass http://x; location /static { } } location /lua { content_by_lua_block { } }
+            location ~ /\\.ht { deny all; } location /inner { internal; } location /try { try_files $uri @app; } } }";
+        assert_eq!(served(text), ["location /static", "location /inner", "location /try"]);
+    }
+
+    #[test]
+    fn a_server_without_a_location_for_everything() {
+        assert_eq!(served("http { server { listen 80; } }"), ["server"]);
+        assert_eq!(served("http { server { location /api { proxy_pass http://x; } } }"), ["server"]);
+        assert!(
+            served("http { server { return 301 https://$host$request_uri; location /x { } } }").is_empty()
+        );
+        assert!(served("http { server { rewrite ^ https://x$request_uri? permanent; } }").is_empty());
+        assert!(served("http { server { location ~ ^/(.*)$ { fastcgi_pass x; } } }").is_empty());
+        assert!(served("http { server { include gone; } }").is_empty());
+        assert_eq!(served("http { server { rewrite ^/a /b permanent; location / { } } }"), ["location /"]);
+    }
+}
