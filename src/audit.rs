@@ -1,9 +1,12 @@
 //! One target from bytes to facts: the witnesses are asked in order, and reconciliation decides.
 
+use crate::compiler::Level;
 use crate::evidence::{Claim, Held, Scope, Source, Strength};
 use crate::evidence::{annobin, build_string, comment, gcc_command_line, go_buildinfo};
 use crate::evidence::{hardening, imports, instrumentation};
-use crate::facts::{DebugInfo, Facts, Functions, Optimization, Problem, Product, Status, Unit, UnitKind};
+use crate::facts::{
+    CompilerSeen, DebugInfo, Facts, Functions, Optimization, Problem, Product, Status, Unit, UnitKind,
+};
 use crate::image::functions::{self, FunctionTable};
 use crate::image::linkage::{self, Linkage};
 use crate::image::pointers::Pointers;
@@ -179,7 +182,9 @@ fn of_image(image: &Image, path: &Path, options: &Options, facts: &mut Facts) {
         seen.declared = build_texts(image, &linkage, facts);
     }
     seen.claims = std::mem::take(&mut facts.optimization.claims);
-    seen.recorded_ranges = recorded_elsewhere(image, &mut seen.claims, facts);
+    let framed: Vec<Range<u64>> = table.functions.iter().map(|f| f.start..f.end).collect();
+    let unframed = account::subtract(&crate::image::merge(seen.account.undescribed.clone()), &framed);
+    seen.recorded_ranges = recorded_elsewhere(image, &unframed, &mut seen.claims, facts);
     seen.claims.extend(imports::claims(&linkage, symbols.dynamic(image, &linkage), &comment));
     if facts.compilers.is_empty() {
         facts.compilers = units::compilers_named(comment.compilers());
@@ -233,12 +238,15 @@ fn build_texts(image: &Image, linkage: &Linkage, facts: &mut Facts) -> Option<Cl
     own.into_iter().next()
 }
 
-/// What compilers recorded outside the debug information. Returns the ranges of text that it speaks of.
+/// What compilers recorded outside the debug information. Returns the ranges of text that it speaks of. `unframed` is
+/// the code that neither units nor frame descriptions describe: in a Go program that is what the Go compiler made, since
+/// it keeps a table of its own, and C code has frame descriptions.
 fn recorded_elsewhere(
     image: &Image,
+    unframed: &[Range<u64>],
     claims: &mut Vec<Claim>,
     facts: &mut Facts,
-) -> Vec<(Range<u64>, crate::compiler::Level)> {
+) -> Vec<(Range<u64>, Level)> {
     let mut ranges = Vec::new();
     if let Some(lines) = gcc_command_line::read(image) {
         claims.extend(lines.claims());
@@ -251,6 +259,18 @@ fn recorded_elsewhere(
     }
     if let Some(go) = go_buildinfo::read(image) {
         claims.extend(go.claims());
+        if ranges.is_empty() && go.scope == Scope::File && go.level.level != Level::Unknown {
+            ranges = unframed.iter().map(|range| (range.clone(), go.level.level)).collect();
+        }
+        if facts.compilers.is_empty() {
+            facts.compilers.push(CompilerSeen {
+                family: "go".to_owned(),
+                version: go.version.strip_prefix("go").map(str::to_owned),
+                language: Some("Go".to_owned()),
+                units: 0,
+                raw: go.version.clone(),
+            });
+        }
         if let Some(baseline) = go.baseline() {
             facts.cpu.baseline = Held::new(baseline.to_owned(), Strength::Recorded, Source::GoBuildinfo);
         }

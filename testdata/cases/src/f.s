@@ -1,0 +1,3 @@
+.globl f
+f: ret
+.section .note.GNU-stack,"",@progbits
