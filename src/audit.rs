@@ -45,10 +45,20 @@ pub fn audit(subject: &Subject, options: &Options) -> Facts {
         Ok(input) => input,
         Err(error) => return failed(facts, "unreadable", error.to_string()),
     };
+    // A process may see another root file system than this program does.
+    let own_root;
+    let options = match &subject.root {
+        Some(root) if options.companions.root.is_none() => {
+            let companions = companion::Options { root: Some(root.clone()), ..options.companions.clone() };
+            own_root = Options { companions, ..options.clone() };
+            &own_root
+        }
+        _ => options,
+    };
     match Image::open(input.clone(), &options.limits) {
-        Ok(image) => of_image(&image, &subject.path, options, &mut facts),
+        Ok(image) => of_image(&image, subject.place(), options, &mut facts),
         Err(ImageError::NotElf) if archive::is_archive(&input) => {
-            members::read(&input, &subject.path, options, &mut facts);
+            members::read(&input, subject.place(), options, &mut facts);
         }
         Err(ImageError::NotElf) => of_other(&input, options, &mut facts),
         Err(ImageError::Io(error)) => return failed(facts, "unreadable", error.to_string()),
@@ -68,10 +78,10 @@ fn blank(subject: &Subject) -> Facts {
             .is_err()
             .then(|| base64::engine::general_purpose::STANDARD.encode(bytes)),
         origin: subject.origin,
-        member: None,
-        process: None,
+        member: subject.member.clone(),
+        process: subject.process.clone(),
         status: Status::Ok,
-        problems: Vec::new(),
+        problems: subject.problems.clone(),
         elf: None,
         product: None,
         debug_info: DebugInfo::default(),

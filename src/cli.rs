@@ -11,6 +11,7 @@ mod inspect;
 mod known;
 mod output;
 mod policy;
+mod processes;
 
 mod targets;
 

@@ -1,6 +1,6 @@
 //! Where the bytes come from. Nothing else opens files that are to be audited.
 
-use crate::facts::Origin;
+use crate::facts::{Origin, Problem, Process};
 use crate::image::Input;
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,6 +8,7 @@ use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 pub mod directory;
+pub mod process;
 
 /// `O_NONBLOCK`: opening a FIFO does not wait for a writer. The value is that of Linux on every
 /// machine but alpha, hppa, mips and sparc, where an ordinary open is used instead.
@@ -23,6 +24,20 @@ pub struct Subject {
     pub path: PathBuf,
     /// Where it came from.
     pub origin: Origin,
+    /// Its name inside a package or image.
+    pub member: Option<String>,
+    /// The process, for a running program.
+    pub process: Option<Process>,
+    /// Its bytes, where they are at hand already.
+    pub input: Option<Input>,
+    /// Where the file lies, if that is not its name. What belongs to it is looked for beside it.
+    pub place: Option<PathBuf>,
+    /// The root file system it belongs to, if that is not the one the user named.
+    pub root: Option<PathBuf>,
+    /// Why it cannot be read, where that is known already.
+    pub refused: Option<String>,
+    /// What was noticed on the way to it.
+    pub problems: Vec<Problem>,
 }
 
 /// Why a target could not be opened.
@@ -34,6 +49,9 @@ pub enum OpenError {
     /// Not a regular file.
     #[error("{0}, not a regular file")]
     NotRegular(&'static str),
+    /// Refused before it was opened, in the words of who did.
+    #[error("{0}")]
+    Refused(String),
     /// Too large to be read from a stream.
     #[error("more than {0} bytes on standard input")]
     TooLarge(u64),
@@ -67,8 +85,55 @@ fn refuse_special(metadata: &std::fs::Metadata) -> Result<(), OpenError> {
 }
 
 impl Subject {
+    /// A target that is read by its name.
+    pub fn new(path: impl Into<PathBuf>, origin: Origin) -> Self {
+        Self {
+            path: path.into(),
+            origin,
+            member: None,
+            process: None,
+            input: None,
+            place: None,
+            root: None,
+            refused: None,
+            problems: Vec::new(),
+        }
+    }
+
+    /// A running program.
+    pub fn process(running: process::Running) -> Self {
+        // What belongs to the program lies where the process sees it.
+        let place = match &running.root {
+            Some(root) => root.join(running.place.strip_prefix("/").unwrap_or(&running.place)),
+            None => running.place,
+        };
+        Self {
+            process: Some(running.process.clone()),
+            input: Some(running.input),
+            place: Some(place),
+            root: running.root,
+            ..Self::new(process::target_name(running.process.pid), Origin::Process)
+        }
+    }
+
+    /// A target that cannot be read, for a reason known already.
+    pub fn refused(path: impl Into<PathBuf>, origin: Origin, why: String) -> Self {
+        Self { refused: Some(why), ..Self::new(path, origin) }
+    }
+
+    /// Where the file lies.
+    pub fn place(&self) -> &Path {
+        self.place.as_deref().unwrap_or(&self.path)
+    }
+
     /// Opens the target for positioned reads.
     pub fn open(&self, stream_limit: u64) -> Result<Input, OpenError> {
+        if let Some(why) = &self.refused {
+            return Err(OpenError::Refused(why.clone()));
+        }
+        if let Some(input) = &self.input {
+            return Ok(input.clone());
+        }
         match self.origin {
             Origin::Stdin => read_stream(io::stdin().lock(), stream_limit),
             _ => Ok(Input::file(open_regular(&self.path)?)?),

@@ -1,11 +1,11 @@
 //! From the targets named on the command line to audited ones.
 
-use super::complain;
+use super::{complain, processes};
 use crate::audit::{self, Options};
 use crate::facts::{Facts, Origin, Status};
 use crate::image::companion;
 use crate::report::Summary;
-use crate::target::{Subject, directory};
+use crate::target::{Subject, directory, process};
 use anyhow::{Context, bail};
 use clap::Args;
 use rayon::prelude::*;
@@ -26,6 +26,12 @@ pub(super) struct TargetArguments {
     /// Read targets from FILE, NUL-separated; - is standard input
     #[arg(long, value_name = "FILE")]
     files0_from: Option<PathBuf>,
+    /// A running process; the same as the target pid:N
+    #[arg(long, value_name = "N")]
+    pid: Vec<u32>,
+    /// All running processes, or those whose name the regular expression matches
+    #[arg(long, value_name = "NAME-REGEX", num_args = 0..=1, default_missing_value = "")]
+    processes: Option<String>,
     /// Resolve debug files inside DIR and never outside
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
@@ -64,7 +70,7 @@ pub(super) struct Audited {
 
 /// Audits one file with default options.
 pub(super) fn audit_one(path: &Path) -> Facts {
-    audit::audit(&Subject { path: path.to_path_buf(), origin: Origin::File }, &Options::default())
+    audit::audit(&Subject::new(path, Origin::File), &Options::default())
 }
 
 /// Audits what one name on the command line stands for, with default options.
@@ -77,8 +83,8 @@ impl TargetArguments {
     /// Audits all targets.
     pub fn audit(&self) -> anyhow::Result<Audited> {
         let named = self.named()?;
-        if named.is_empty() {
-            bail!("no target given; name a file, a directory, or - for standard input");
+        if named.is_empty() && self.processes.is_none() {
+            bail!("no target given; name a file, a directory, pid:N, or - for standard input");
         }
         for path in &self.debug_file {
             if !path.is_file() {
@@ -93,12 +99,17 @@ impl TargetArguments {
         let mut subjects = Vec::new();
         for path in named {
             if path.as_os_str() == "-" {
-                subjects.push(Subject { path: "<stdin>".into(), origin: Origin::Stdin });
+                subjects.push(Subject::new("<stdin>", Origin::Stdin));
+            } else if let Some(pid) = process::pid_of(&path) {
+                subjects.push(processes::by_number(pid));
             } else if path.is_dir() {
                 incomplete |= self.walk(&path, &mut subjects, &mut summary);
             } else {
-                subjects.push(Subject { path, origin: Origin::File });
+                subjects.push(Subject::new(path, Origin::File));
             }
+        }
+        if let Some(pattern) = &self.processes {
+            incomplete |= processes::all(pattern, self.allow_empty, &mut subjects, &mut summary)?;
         }
         let options = Options {
             limits: crate::limits::Limits::default(),
@@ -143,12 +154,13 @@ impl TargetArguments {
         if empty {
             complain(&format!("{}: no ELF file in this directory", root.display()));
         }
-        subjects.extend(walk.found.into_iter().map(|path| Subject { path, origin: Origin::Directory }));
+        subjects.extend(walk.found.into_iter().map(|path| Subject::new(path, Origin::Directory)));
         (empty && !self.allow_empty) || (!walk.unreadable.is_empty() && !self.ignore_unreadable)
     }
 
     fn named(&self) -> anyhow::Result<Vec<PathBuf>> {
         let mut named = self.targets.clone();
+        named.extend(self.pid.iter().map(|pid| process::target_name(*pid)));
         for (list, separator) in [(&self.files_from, b'\n'), (&self.files0_from, 0)] {
             let Some(path) = list else { continue };
             let mut bytes = Vec::new();

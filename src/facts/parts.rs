@@ -63,6 +63,9 @@ pub struct Process {
     pub pid: u32,
     /// Command line, or the process name where that may not be read.
     pub command: String,
+    /// The program's path as the process sees it; the file there may be another one now.
+    #[serde(default)]
+    pub exe: Option<String>,
     /// The program's file was deleted or replaced.
     pub deleted: bool,
     /// Build-id of the file now at that path.

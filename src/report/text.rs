@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 mod body;
 mod diff;
 mod findings;
+mod process;
 
 pub use diff::{diff, diff_markdown};
 
@@ -45,6 +46,10 @@ pub fn inspect(report: &InspectReport, options: Options) -> String {
         }
         let _ = writeln!(out, "{}", paint(BOLD, &terminal(&name(facts))));
         if options.quiet {
+        let _ = writeln!(out, "{}", paint(BOLD, &terminal(&process::title(facts))));
+        if !options.quiet {
+            body::facts(&mut out, facts, options);
+        } else {
             let _ = writeln!(out, "  {}", terminal(&facts.optimization.reason));
         } else {
             body::facts(&mut out, facts, options);
@@ -65,6 +70,7 @@ pub fn check(report: &CheckReport, options: Options) -> String {
         if options.quiet {
             continue;
         }
+        process::installed(&mut out, &target.facts, options);
         body::identity(&mut out, &target.facts);
         body::problems(&mut out, &target.facts, options);
         for finding in &target.findings {
@@ -104,7 +110,7 @@ fn verdict_line(out: &mut String, target: &Checked, policy: &str) {
     let _ = writeln!(
         out,
         "{word}  {}  {}, {}    {}",
-        paint(BOLD, &terminal(&name(&target.facts))),
+        paint(BOLD, &terminal(&process::title(&target.facts))),
         plural(errors, "error"),
         plural(warnings, "warning"),
         paint(DIM, &format!("policy {}", terminal(policy))),
@@ -117,7 +123,7 @@ pub(super) fn plural(count: usize, word: &str) -> String {
 }
 
 fn summary(out: &mut String, summary: &Summary) {
-    if summary.targets + summary.unreadable > 1 || summary.skipped > 0 {
+    if summary.targets > 1 || summary.unreadable > 0 || summary.skipped > 0 {
         let _ = writeln!(
             out,
             "{}: {} ok, {} partial, {} failed, {} not ELF, {} unreadable",

@@ -92,6 +92,7 @@ mod tests {
         facts.process = Some(Process {
             pid: 812,
             command: "nginx: master process /usr/sbin/nginx".into(),
+            exe: Some("/usr/sbin/nginx".into()),
             deleted: true,
             on_disk_build_id: Some("1c09ab22".into()),
             children: 8,

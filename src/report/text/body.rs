@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 
 /// Everything `inspect` shows of one target.
 pub(super) fn facts(out: &mut String, facts: &Facts, options: Options) {
+    super::process::installed(out, facts, options);
     identity(out, facts);
     problems(out, facts, options);
     optimization(out, facts, options);

@@ -1,0 +1,73 @@
+//! What is said of a running program beside what its file says.
+
+use super::{GREEN, Options, YELLOW, labelled, paint, plural, terminal};
+use crate::facts::{Facts, Process};
+use std::fmt::Write as _;
+
+/// The name under which a target is shown: of a process its id, what it is, and its program.
+pub(super) fn title(facts: &Facts) -> String {
+    let Some(process) = &facts.process else { return super::name(facts) };
+    let mut text = format!("pid {} {}", process.pid, role(process));
+    if process.children > 0 {
+        let word = if process.command.starts_with("nginx:") { "worker" } else { "child" };
+        let count = match (word, process.children) {
+            ("child", count) if count > 1 => format!("{count} children"),
+            (word, count) => plural(count as usize, word),
+        };
+        let _ = write!(text, ", {count}");
+    }
+    if let Some(exe) = &process.exe {
+        let _ = write!(text, "   {exe}");
+    }
+    text
+}
+
+/// `nginx master` of `nginx: master process /usr/sbin/nginx`, otherwise the program's base name.
+fn role(process: &Process) -> String {
+    let mut words = process.command.split(' ');
+    let first = words.next().unwrap_or_default();
+    if let (Some(title), Some(role), Some("process")) = (first.strip_suffix(':'), words.next(), words.next())
+    {
+        return format!("{title} {role}");
+    }
+    let path = process.exe.as_deref().unwrap_or(first);
+    path.rsplit('/').next().unwrap_or(path).to_owned()
+}
+
+/// Whether what runs is what is installed.
+pub(super) fn installed(out: &mut String, facts: &Facts, options: Options) {
+    let Some(process) = &facts.process else { return };
+    let running = facts.elf.as_ref().and_then(|elf| elf.build_id.as_deref());
+    let said = match (running, process.on_disk_build_id.as_deref()) {
+        _ if !process.deleted => paint(GREEN, "yes"),
+        (Some(running), Some(installed)) if running == installed => {
+            paint(GREEN, "yes, the same build copied anew")
+        }
+        (_, Some(installed)) => paint(YELLOW, &terminal(&format!("no, build-id {installed} is installed"))),
+        (_, None) => paint(YELLOW, "no, the file was deleted or replaced"),
+    };
+    let _ = writeln!(out, "running = installed file: {said}");
+    if options.verbose {
+        labelled(out, 0, "command", &terminal(&process.command), options);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_named_by_what_it_does() {
+        let process = |command: &str, exe: Option<&str>| Process {
+            pid: 812,
+            command: command.to_owned(),
+            exe: exe.map(str::to_owned),
+            deleted: false,
+            on_disk_build_id: None,
+            children: 8,
+        };
+        assert_eq!(role(&process("nginx: master process /usr/sbin/nginx -g x", None)), "nginx master");
+        assert_eq!(role(&process("/usr/bin/sleep 5", Some("/usr/bin/sleep"))), "sleep");
+        assert_eq!(role(&process("redis: 6379", Some("/usr/bin/redis-server"))), "redis-server");
+    }
+}

@@ -1,0 +1,296 @@
+//! Running programs: what is audited is what runs, whatever became of its file.
+
+mod common;
+
+use common::{Run, flagaudit, json, run, testdata};
+use serde_json::Value;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// A process that is ended when the test is over.
+struct Running(Child);
+
+impl Running {
+    fn start(program: &Path, name: &str) -> Self {
+        let mut command = Command::new(program);
+        command.arg0(name).arg("60").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().unwrap_or_else(|error| panic!("{}: {error}", program.display()));
+        let running = Self(child);
+        // Until exec has happened the link still leads to this test.
+        for _ in 0..200 {
+            let exe = std::fs::read_link(format!("/proc/{}/exe", running.pid())).unwrap_or_default();
+            if exe.to_string_lossy().contains(&*program.file_name().expect("a name").to_string_lossy()) {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        running
+    }
+
+    fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
+    fn target(&self) -> String {
+        format!("pid:{}", self.pid())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The real file behind `sleep`.
+fn sleep() -> PathBuf {
+    let path = ["/usr/bin/sleep", "/bin/sleep"].map(Path::new).into_iter().find(|path| path.exists());
+    path.expect("sleep").canonicalize().expect("its file")
+}
+
+/// A copy of sleep under another name; programs that are one file with many names do not go by `argv[0]` here.
+fn copy(directory: &Path, name: &str) -> PathBuf {
+    let path = directory.join(name);
+    std::fs::copy(sleep(), &path).expect("copied");
+    path
+}
+
+fn build_id(path: &Path) -> Value {
+    json(["inspect".as_ref(), path.as_os_str()]).1["targets"][0]["elf"]["build_id"].clone()
+}
+
+fn inspect(target: &str) -> (i32, Value) {
+    let (status, report) = json(["inspect", target]);
+    (status, report["targets"][0].clone())
+}
+
+fn check(target: &str) -> Run {
+    run(["check", "--no-config", target])
+}
+
+#[test]
+fn a_running_program_is_its_installed_file() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let program = copy(directory.path(), "zz");
+    let running = Running::start(&program, "sleep");
+    let (status, facts) = inspect(&running.target());
+    assert_eq!(status, 0);
+    assert_eq!((&facts["origin"], &facts["path"]), (&"process".into(), &running.target().into()));
+    assert_eq!(facts["process"]["pid"], running.pid());
+    assert_eq!(facts["process"]["command"], "sleep 60");
+    assert_eq!(facts["process"]["exe"], program.to_string_lossy().as_ref());
+    assert_eq!(facts["process"]["deleted"], false);
+    assert_eq!(facts["elf"]["build_id"], build_id(&sleep()));
+    assert_eq!(facts["process"]["on_disk_build_id"], facts["elf"]["build_id"]);
+    let text = run(["inspect".to_owned(), "--pid".to_owned(), running.pid().to_string()]).stdout;
+    assert!(text.starts_with(&format!("pid {} zz   {}\n", running.pid(), program.display())), "{text}");
+    assert!(text.contains("running = installed file: yes"), "{text}");
+}
+
+#[test]
+fn a_replaced_file_is_not_what_is_audited() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let program = copy(directory.path(), "zz");
+    let running = Running::start(&program, "sleep");
+    std::fs::remove_file(&program).expect("removed");
+    std::fs::copy(testdata("dwarf/gcc12-O2"), &program).expect("replaced");
+    let (status, facts) = inspect(&running.target());
+    assert_eq!(status, 0);
+    assert_eq!(facts["process"]["deleted"], true);
+    assert_eq!(facts["elf"]["build_id"], build_id(&sleep()), "the old file runs");
+    assert_eq!(facts["process"]["on_disk_build_id"], build_id(&testdata("dwarf/gcc12-O2")));
+    assert_eq!(facts["process"]["exe"], program.to_string_lossy().as_ref());
+    let run = check(&running.target());
+    assert!(run.stdout.contains("stale-process"), "{}", run.stdout);
+    assert!(run.stdout.contains("running = installed file: no"), "{}", run.stdout);
+}
+
+#[test]
+fn a_deleted_file_is_audited_and_reported() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let program = copy(directory.path(), "zz");
+    let running = Running::start(&program, "sleep");
+    std::fs::remove_file(&program).expect("removed");
+    let (_, facts) = inspect(&running.target());
+    assert_eq!(facts["process"]["deleted"], true);
+    assert_eq!(facts["process"]["on_disk_build_id"], Value::Null);
+    assert_eq!(facts["elf"]["build_id"], build_id(&sleep()));
+    assert!(check(&running.target()).stdout.contains("deleted or replaced since it was started"));
+    // The same build put back is the same program: nothing to restart.
+    copy(directory.path(), "zz");
+    assert!(!check(&running.target()).stdout.contains("stale-process"));
+}
+
+#[test]
+fn a_name_that_really_ends_in_deleted_is_a_name() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let program = copy(directory.path(), "zz (deleted)");
+    // A file under the shorter name must not be taken for it.
+    std::fs::copy(testdata("dwarf/gcc12-O2"), directory.path().join("zz")).expect("copied");
+    let running = Running::start(&program, "sleep");
+    let (_, facts) = inspect(&running.target());
+    assert_eq!(facts["process"]["deleted"], false);
+    assert_eq!(facts["process"]["exe"], program.to_string_lossy().as_ref());
+    assert_eq!(facts["process"]["on_disk_build_id"], build_id(&sleep()));
+    std::fs::remove_file(&program).expect("removed");
+    let (_, facts) = inspect(&running.target());
+    assert_eq!(facts["process"]["deleted"], true);
+    assert_eq!(facts["process"]["exe"], program.to_string_lossy().as_ref());
+    assert_eq!(facts["process"]["on_disk_build_id"], Value::Null);
+}
+
+#[test]
+fn the_link_given_as_a_file_is_that_file() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let program = copy(directory.path(), "zz");
+    let running = Running::start(&program, "sleep");
+    std::fs::remove_file(&program).expect("removed");
+    let link = format!("/proc/{}/exe", running.pid());
+    let (status, facts) = inspect(&link);
+    assert_eq!(status, 0);
+    assert_eq!((&facts["origin"], &facts["path"]), (&"file".into(), &link.into()));
+    assert_eq!(facts["elf"]["build_id"], build_id(&sleep()));
+}
+
+#[test]
+fn a_number_without_a_program_is_status_2() {
+    let run = run(["inspect", "pid:4194999"]);
+    assert_eq!(run.status, 2);
+    assert!(run.stderr.contains("pid:4194999: no such process"), "{}", run.stderr);
+    // Kernel threads: none in a container with its own process ids.
+    let is_kernel_thread = |pid: &u32| {
+        std::fs::read_to_string(format!("/proc/{pid}/status")).is_ok_and(|text| text.contains("Kthread:\t1"))
+    };
+    if let Some(pid) = (2..100).find(is_kernel_thread) {
+        let run = common::run(["inspect".to_owned(), format!("pid:{pid}")]);
+        assert_eq!(run.status, 2);
+        assert!(run.stderr.contains("a kernel thread"), "{}", run.stderr);
+    }
+}
+
+#[test]
+fn a_zombie_is_no_error_among_others_and_one_by_number() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let program = copy(directory.path(), "zombie-zz");
+    let mut running = Running::start(&program, "sleep");
+    running.0.kill().expect("ended");
+    // Not waited for: it stays a zombie.
+    for _ in 0..200 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", running.pid())).expect("a process");
+        if stat.contains(") Z ") {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let one = run(["inspect".to_owned(), running.target()]);
+    assert_eq!(one.status, 2);
+    assert!(one.stderr.contains("a zombie"), "{}", one.stderr);
+    let all = run(["inspect", "--processes", "^zombie-zz$", "--allow-empty"]);
+    assert_eq!(all.status, 0, "{}", all.stderr);
+}
+
+#[test]
+fn processes_of_one_file_are_one_target() {
+    let directory = tempfile::tempdir().expect("a directory");
+    // A shell that runs itself: parent and child have the same file.
+    let shell = ["/bin/dash", "/bin/sh", "/usr/bin/bash"].map(Path::new).into_iter().find(|p| p.exists());
+    let program = directory.path().join("zz-shell");
+    std::fs::copy(shell.expect("a shell").canonicalize().expect("its file"), &program).expect("copied");
+    let script = format!("{0} -c 'read x; :' & {0} -c 'read x; :' & read x; :", program.display());
+    let mut command = Command::new(&program);
+    // The children read from a pipe that stays open until the test drops it.
+    command.arg("-c").arg(format!("exec 3<&0; {}", script.replace("read x", "read x <&3")));
+    let child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("runs");
+    let running = Running(child);
+    let mut found = Value::Null;
+    for _ in 0..100 {
+        let (_, report) = json(["inspect", "--processes", "^zz-shell$"]);
+        found = report;
+        if found["targets"][0]["process"]["children"] == 2 {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    assert_eq!(found["targets"].as_array().map(Vec::len), Some(1), "{found}");
+    assert_eq!(found["targets"][0]["process"]["pid"], running.pid());
+    assert_eq!(found["targets"][0]["process"]["children"], 2);
+    let (_, facts) = inspect(&running.target());
+    assert_eq!(facts["process"]["children"], 2);
+}
+
+#[test]
+fn all_processes_are_audited_and_none_stops_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let program = copy(directory.path(), "zz-all");
+    let running = Running::start(&program, "sleep");
+    let (status, report) = json(["inspect", "--processes"]);
+    assert_eq!(status, 0);
+    let targets = report["targets"].as_array().expect("targets");
+    assert!(targets.iter().any(|facts| facts["process"]["pid"] == running.pid()));
+    assert!(targets.iter().all(|facts| facts["status"] != "failed"));
+    let none = run(["inspect", "--processes", "^no-such-process-name$"]);
+    assert_eq!(none.status, 2);
+    assert!(none.stderr.contains("no running process matches"), "{}", none.stderr);
+    assert_eq!(run(["inspect", "--processes", "("]).status, 2);
+}
+
+#[test]
+fn without_permission_processes_are_counted_and_the_capability_named() {
+    let may =
+        Command::new("setpriv").args(["--reuid=65534", "--regid=65534", "--clear-groups", "true"]).status();
+    if !may.is_ok_and(|status| status.success()) {
+        return; // Not the superuser: there is nobody to become.
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let program = copy(directory.path(), "zz-root");
+    let running = Running::start(&program, "sleep");
+    let ours = flagaudit();
+    let unprivileged = |arguments: &[&str]| -> Run {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(ours.get_program());
+        command.args(arguments).output().expect("runs").into()
+    };
+    if unprivileged(&["--version"]).status != 0 {
+        return; // The program lies where only the superuser may read.
+    }
+    let some = unprivileged(&["inspect", "--processes", "^zz-root$"]);
+    assert_eq!(some.status, 2, "none could be read: {}", some.stderr);
+    assert!(some.stderr.contains("1 process may not be read without CAP_SYS_PTRACE"), "{}", some.stderr);
+    assert!(some.stdout.contains("1 unreadable"), "{}", some.stdout);
+    let number = unprivileged(&["inspect", &running.target()]);
+    assert_eq!(number.status, 2);
+    assert!(number.stderr.contains("CAP_SYS_PTRACE"), "{}", number.stderr);
+}
+
+#[test]
+fn another_mount_namespace_is_no_other_program() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let place = directory.path().join("place");
+    std::fs::create_dir(&place).expect("made");
+    let script = format!(
+        "mount -t tmpfs none '{0}' && cp '{1}' '{0}/zz-mount' && exec '{0}/zz-mount' 60",
+        place.display(),
+        sleep().display()
+    );
+    let child = Command::new("unshare").args(["-m", "sh", "-c", &script]).stderr(Stdio::null()).spawn();
+    let Ok(child) = child else { return };
+    let mut running = Running(child);
+    for _ in 0..200 {
+        let exe = std::fs::read_link(format!("/proc/{}/exe", running.pid())).unwrap_or_default();
+        if exe.ends_with("zz-mount") {
+            break;
+        }
+        if running.0.try_wait().expect("waited").is_some() {
+            return; // Namespaces are not allowed here.
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert!(!place.join("zz-mount").exists());
+    let (status, facts) = inspect(&running.target());
+    assert_eq!(status, 0);
+    assert_eq!(facts["elf"]["build_id"], build_id(&sleep()));
+    assert_eq!(facts["process"]["deleted"], false);
+    assert_eq!(facts["process"]["on_disk_build_id"], facts["elf"]["build_id"]);
+}
