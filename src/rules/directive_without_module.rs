@@ -37,7 +37,7 @@
 //! party reads by itself are not looked into.
 
 use super::Rule;
-use super::check::{Context, Draft, Outcome, listed};
+use super::check::{Context, Draft, Outcome, count, listed};
 use super::config_common::{View, view};
 use crate::evidence::{Source, Strength};
 use crate::finding::Severity;
@@ -57,6 +57,9 @@ pub const RULE: Rule = Rule {
     check,
 };
 
+/// Most unknown names reported one by one.
+const MAX_NAMES: usize = 500;
+
 fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     let view = match view(context, RULE.id) {
         Ok(view) => view,
@@ -72,8 +75,14 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     collect(&view.model.main, None, &vocabulary, &mut found);
     let mut unknown: Vec<_> = found.into_iter().collect();
     unknown.sort_by_key(|(_, places)| places.first().map(|d| d.at));
+    let more = unknown.len().saturating_sub(MAX_NAMES);
+    unknown.truncate(MAX_NAMES);
     let mut drafts: Vec<Draft<'a>> =
         unknown.iter().map(|((name, part), places)| draft(&view, &vocabulary, name, *part, places)).collect();
+    if more > 0 {
+        let message = format!("{} more unknown", count(more as u64, "directive"));
+        drafts.push(Draft::violation("more", message).remedy("is this a configuration of nginx?"));
+    }
     drafts.extend(unused::draft(&view));
     Outcome::Checked(drafts)
 }
@@ -133,7 +142,8 @@ fn collect<'a>(
         if !known.names.contains(name) {
             out.entry((name, part)).or_default().push(directive);
         } else if let Body::Block(inner) = &directive.body {
-            let part = if part.is_none() && matches!(name, "http" | "stream" | "mail") { Some(name) } else { part };
+            let part =
+                if part.is_none() && matches!(name, "http" | "stream" | "mail") { Some(name) } else { part };
             if !known.is_foreign(name) {
                 collect(inner, part, known, out);
             }

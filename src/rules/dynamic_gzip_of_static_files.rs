@@ -43,7 +43,7 @@ use crate::evidence::{Source, Strength};
 use crate::finding::Severity;
 use crate::nginx::config::settings::{Scope, title};
 use crate::nginx::config::{Directive, Place, serving};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 mod tree;
 mod types;
@@ -60,8 +60,9 @@ pub const RULE: Rule = Rule {
 };
 
 /// What was measured, and no more.
-const COST: &str =
-    "measured with compressed files instead: 50,000 to 270,000 requests a second, processor load from 90 % to 7 %";
+const COST: &str = "measured with compressed files instead: 50,000 to 270,000 requests a second, processor load from 90 % to 7 %";
+/// Most places whose files are looked at.
+const MAX_LOOKED: usize = 50;
 /// Levels from here on cost much more than they save.
 const HIGH_LEVEL: u32 = 6;
 /// Directives that make answers of files anew; with `gzip_static` they would be passed over for a `.gz` file.
@@ -82,7 +83,14 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
         Ok(view) => view,
         Err(outcome) => return outcome,
     };
-    let mut judge = Judge { view, groups: BTreeMap::new(), drafts: Vec::new(), unseen: Vec::new() };
+    let mut judge = Judge {
+        view,
+        groups: BTreeMap::new(),
+        drafts: Vec::new(),
+        unseen: Vec::new(),
+        looked: 0,
+        keys: HashSet::new(),
+    };
     for place in serving::file_places(view.model) {
         judge.place(&place);
     }
@@ -103,6 +111,9 @@ struct Judge<'a> {
     groups: BTreeMap<(Place, Option<Place>, u32), Group<'a>>,
     drafts: Vec<Draft<'a>>,
     unseen: Vec<String>,
+    /// Places whose files were looked at.
+    looked: usize,
+    keys: HashSet<String>,
 }
 
 impl<'a> Judge<'a> {
@@ -137,7 +148,7 @@ impl<'a> Judge<'a> {
     /// An include that was not seen hides what is in force: said once for each.
     fn hidden(&mut self, scope: &Scope<'a>, include: &Directive) {
         let key = format!("hidden:{}", include.first());
-        if self.drafts.iter().all(|draft| draft.key != key) {
+        if self.keys.insert(key.clone()) {
             let what = format!("{}: whether files are compressed for each request", title(scope));
             self.drafts.push(self.view.hidden(key, &what, include));
         }
@@ -146,10 +157,10 @@ impl<'a> Judge<'a> {
     /// `gzip_static` is on: whether the compressed files are there and new.
     fn compressed_files(&mut self, scope: &Scope<'a>, gzip: bool, types: &Types) {
         let place = scope.own().map(|own| self.view.model.location(own.at));
-        let seen = match tree::look(self.view.model, scope, types) {
-            Ok(seen) => seen,
-            Err(_) => return self.unseen.push(title(scope)),
-        };
+        self.looked += 1;
+        let seen =
+            if self.looked <= MAX_LOOKED { tree::look(self.view.model, scope, types).ok() } else { None };
+        let Some(seen) = seen else { return self.unseen.push(title(scope)) };
         let here = title(scope);
         let mut add = |key: &str, files: &[String], message: String, remedy: &str| {
             if files.is_empty() {
@@ -167,11 +178,13 @@ impl<'a> Judge<'a> {
         };
         if gzip {
             let files = count(seen.missing.len() as u64, "file");
-            let message = format!("{here}: {files} of {} without .gz: compressed again for each request", seen.root);
+            let message =
+                format!("{here}: {files} of {} without .gz: compressed again for each request", seen.root);
             add("missing", &seen.missing, message, "make the .gz files when deploying: gzip -k9 FILE");
         }
         let files = count(seen.stale.len() as u64, ".gz file");
-        let message = format!("{here}: {files} of {} older than the source: old contents are served", seen.root);
+        let message =
+            format!("{here}: {files} of {} older than the source: old contents are served", seen.root);
         add("stale", &seen.stale, message, "make the .gz files again whenever the sources change");
     }
 
@@ -191,7 +204,8 @@ impl<'a> Judge<'a> {
     fn group(&mut self, group: &Group<'a>) {
         let statics = group.types.of_files();
         let at = self.view.model.location(group.gzip.at);
-        let places = listed(group.places.iter().map(|(title, at)| format!("{title} ({})", self.view.at(*at))), 5);
+        let places =
+            listed(group.places.iter().map(|(title, at)| format!("{title} ({})", self.view.at(*at))), 5);
         let known = vec![format!("files are served at {places}")];
         let evidence = |draft: Draft<'a>| draft.evidence(Strength::Structural, &[Source::ModuleTable]);
         if statics.is_empty() {
@@ -222,12 +236,14 @@ impl<'a> Judge<'a> {
                 "make the .gz files when deploying, then `gzip_static on;` and `gzip_vary on;` where the files are served",
             ),
         };
-        let key = format!("gzip:{}", group.places.first().map(|(title, _)| title.as_str()).unwrap_or_default());
-        let mut draft = evidence(Draft::violation(key, format!("gzip level {level} on static {names}; {state}")))
-            .location(at)
-            .known(known)
-            .cost(COST)
-            .remedy(format!("{remedy}; behind a CDN or proxy also `gzip_proxied any;`"));
+        let key =
+            format!("gzip:{}", group.places.first().map(|(title, _)| title.as_str()).unwrap_or_default());
+        let mut draft =
+            evidence(Draft::violation(key, format!("gzip level {level} on static {names}; {state}")))
+                .location(at)
+                .known(known)
+                .cost(COST)
+                .remedy(format!("{remedy}; behind a CDN or proxy also `gzip_proxied any;`"));
         if level >= HIGH_LEVEL && compiled == Some(true) {
             draft = draft.severity(Severity::Error);
         }
@@ -240,15 +256,20 @@ impl<'a> Judge<'a> {
         let (Some(at), Some(bad)) = (group.types.at, group.types.compressed_already()) else { return };
         let location = self.view.model.location(at);
         let key = format!("types:{bad}");
-        if self.drafts.iter().any(|draft| draft.key == key) {
+        if !self.keys.insert(key.clone()) {
             return;
         }
         self.drafts.push(
-            Draft::violation(key, format!("gzip_types names {bad}: such files are compressed already, and cost time for nothing"))
-                .at_most(Severity::Warning)
-                .evidence(Strength::Declared, &[])
-                .location(location)
-                .remedy("name text types only: text/css application/javascript application/json image/svg+xml"),
+            Draft::violation(
+                key,
+                format!(
+                    "gzip_types names {bad}: such files are compressed already, and cost time for nothing"
+                ),
+            )
+            .at_most(Severity::Warning)
+            .evidence(Strength::Declared, &[])
+            .location(location)
+            .remedy("name text types only: text/css application/javascript application/json image/svg+xml"),
         );
     }
 }

@@ -190,7 +190,11 @@ impl<'a> Judge<'a> {
             if part != "http" && self.view.has(&format!("ngx_{part}_module")) != Some(true) {
                 continue;
             }
-            let what = if part == "http" { format!("listen … {parameter}") } else { format!("listen … {parameter} in {part}") };
+            let what = if part == "http" {
+                format!("listen … {parameter}")
+            } else {
+                format!("listen … {parameter} in {part}")
+            };
             self.missing(&what, module, directive.at);
         }
     }
@@ -201,7 +205,12 @@ impl<'a> Judge<'a> {
         let own = self.is_plus || matches!(self.view.family, Family::Angie | Family::Tengine);
         let old = self.view.version.is_some_and(|version| version < SINCE);
         if !own && old && directive.args.iter().skip(1).any(|arg| arg == "resolve") {
-            self.version("server … resolve", SINCE, "take `resolve` out; names are then looked up once, at the start", directive.at);
+            self.version(
+                "server … resolve",
+                SINCE,
+                "take `resolve` out; names are then looked up once, at the start",
+                directive.at,
+            );
         }
     }
 
@@ -217,7 +226,14 @@ impl<'a> Judge<'a> {
             };
             if let Some(held) = shown("nginx.file_aio").or_else(declared) {
                 let message = "aio on: this build has no asynchronous file access";
-                self.add("aio on", message, "configure with --with-file-aio; make clean; rebuild", held, None, directive.at);
+                self.add(
+                    "aio on",
+                    message,
+                    "configure with --with-file-aio; make clean; rebuild",
+                    held,
+                    None,
+                    directive.at,
+                );
             }
         } else if directive.first().starts_with("threads") {
             let held = shown("nginx.threads").or_else(|| {
@@ -226,7 +242,14 @@ impl<'a> Judge<'a> {
             });
             if let Some(held) = held {
                 let message = "aio threads: this build has no threads";
-                self.add("aio threads", message, "configure with --with-threads; make clean; rebuild", held, None, directive.at);
+                self.add(
+                    "aio threads",
+                    message,
+                    "configure with --with-threads; make clean; rebuild",
+                    held,
+                    None,
+                    directive.at,
+                );
             }
         }
     }
@@ -234,12 +257,15 @@ impl<'a> Judge<'a> {
     /// Patterns need PCRE, and with it comes `ngx_regex_module` (since 1.1.12).
     fn pattern(&mut self, directive: &'a Directive, what: &str) {
         let module = "ngx_regex_module";
-        if self.view.version.is_some_and(|version| version < Version(1, 1, 12)) || self.view.has(module) != Some(false) {
+        if self.view.version.is_some_and(|version| version < Version(1, 1, 12))
+            || self.view.has(module) != Some(false)
+        {
             return;
         }
         let held = Held::new(false, Strength::Structural, Source::ModuleTable);
         let message = format!("{what}: this build has no PCRE, so no patterns");
-        let remedy = "configure without --without-pcre and --without-http_rewrite_module; make clean; rebuild";
+        let remedy =
+            "configure without --without-pcre and --without-http_rewrite_module; make clean; rebuild";
         self.add(what, message, remedy, held, Some(module), directive.at);
     }
 
@@ -252,7 +278,14 @@ impl<'a> Judge<'a> {
             let Some(name) = name.filter(|name| self.is_static(name)) else { continue };
             let held = Held::new(true, Strength::Structural, Source::ModuleTable);
             let message = format!("load_module {file}: {name} is compiled in already");
-            self.add(&format!("load:{name}"), message, "take the load_module line out", held, Some(name), loaded.at);
+            self.add(
+                &format!("load:{name}"),
+                message,
+                "take the load_module line out",
+                held,
+                Some(name),
+                loaded.at,
+            );
         }
     }
 
@@ -267,11 +300,16 @@ impl<'a> Judge<'a> {
         }
         let remedy = match catalogue::remedy(module, self.view.family, self.view.version) {
             _ if self.view.is_unloaded(module) => {
-                format!("it was built to be loaded: `load_module modules/{};` at the top of the main file", file_of(module))
+                format!(
+                    "it was built to be loaded: `load_module modules/{};` at the top of the main file",
+                    file_of(module)
+                )
             }
             Some(Remedy::Add(option)) => format!("configure with {option}; make clean; rebuild"),
             Some(Remedy::Drop(option)) => format!("configure without {option}; make clean; rebuild"),
-            Some(Remedy::NeedsVersion(version)) => format!("it comes with nginx {version}: upgrade, or take it out"),
+            Some(Remedy::NeedsVersion(version)) => {
+                format!("it comes with nginx {version}: upgrade, or take it out")
+            }
             _ => "take it out".to_owned(),
         };
         let held = Held::new(false, self.modules_strength(), Source::ModuleTable);
@@ -281,7 +319,8 @@ impl<'a> Judge<'a> {
 
     /// How firmly the list of modules stands.
     fn modules_strength(&self) -> Strength {
-        let shown = self.view.nginx.modules.iter().flatten().any(|m| m.sources.contains(&Source::ModuleTable));
+        let shown =
+            self.view.nginx.modules.iter().flatten().any(|m| m.sources.contains(&Source::ModuleTable));
         if shown { Strength::Structural } else { Strength::Declared }
     }
 

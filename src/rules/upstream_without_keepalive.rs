@@ -44,8 +44,9 @@ use super::config_common::{View, view};
 use crate::evidence::{Source, Strength};
 use crate::finding::Severity;
 use crate::nginx::config::values::Origin;
-use crate::nginx::config::{Directive, settings};
-use std::collections::BTreeMap;
+use crate::nginx::config::{Directive, Place, settings};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::rc::Rc;
 
 mod connection;
 mod pairs;
@@ -65,14 +66,22 @@ pub const RULE: Rule = Rule {
 };
 
 /// What was measured, and no more.
-const COST: &str = "measured on a gateway: 6,301 requests a second without upstream keepalive, 21,923 with it";
+const COST: &str =
+    "measured on a gateway: 6,301 requests a second without upstream keepalive, 21,923 with it";
 
 fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     let view = match view(context, RULE.id) {
         Ok(view) => view,
         Err(outcome) => return outcome,
     };
-    let mut judge = Judge { view, new: view.keeps_by_default(), drafts: Vec::new(), pools: BTreeMap::new() };
+    let mut judge = Judge {
+        view,
+        new: view.keeps_by_default(),
+        drafts: Vec::new(),
+        pools: BTreeMap::new(),
+        addresses: HashSet::new(),
+        read: HashMap::new(),
+    };
     for pair in pairs::all(view.model) {
         judge.pair(&pair);
     }
@@ -82,7 +91,7 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
 
 /// Findings about an upstream, with the places that pass to it.
 struct PoolFinding<'a> {
-    pool: Pool<'a>,
+    pool: Rc<Pool<'a>>,
     cause: Cause<'a>,
     pairs: Vec<(String, String, String)>,
     only_fpm: bool,
@@ -94,6 +103,9 @@ struct Judge<'a> {
     new: Option<bool>,
     drafts: Vec<Draft<'a>>,
     pools: BTreeMap<(String, &'static str), PoolFinding<'a>>,
+    addresses: HashSet<String>,
+    /// Upstream blocks read so far, by where they stand.
+    read: HashMap<Place, Rc<Pool<'a>>>,
 }
 
 impl<'a> Judge<'a> {
@@ -112,9 +124,10 @@ impl<'a> Judge<'a> {
             ),
             Target::Address(origin) => self.address(pair, &passes, *origin),
             Target::Upstream(block) => {
-                let pool = Pool::read(block);
+                let pool = self.read.entry(block.at).or_insert_with(|| Rc::new(Pool::read(block)));
+                let pool = Rc::clone(pool);
                 if let Some(cause) = pool.fault(&self.view, new) {
-                    self.blame_pool(pair, pool, cause, new);
+                    self.blame_pool(pair, &pool, cause, new);
                     return;
                 }
                 self.location(pair, &pool, &passes, new);
@@ -125,7 +138,9 @@ impl<'a> Judge<'a> {
     /// Row 2, 3b and 11: the target is no upstream block.
     fn address(&mut self, pair: &Pair<'a>, passes: &str, origin: Origin) {
         let key = format!("address:{}", pair.shown);
-        let message = format!("{passes}: connections not reused, a bare address keeps none: it needs an upstream block");
+        let message = format!(
+            "{passes}: connections not reused, a bare address keeps none: it needs an upstream block"
+        );
         let remedy = format!(
             "upstream NAME {{ server {}; keepalive 32; }} in http, and pass to NAME{}",
             pair.shown,
@@ -150,14 +165,14 @@ impl<'a> Judge<'a> {
             _ => Draft::violation(key, message).at_most(Severity::Warning).cost(COST),
         };
         // One address is one fact, however many places pass to it.
-        if self.drafts.iter().any(|known| known.key == draft.key) {
+        if !self.addresses.insert(draft.key.clone()) {
             return;
         }
         self.push(pair, draft.remedy(remedy));
     }
 
     /// Rows 8 to 13, 14 and 16: what is in force where the requests are passed.
-    fn location(&mut self, pair: &Pair<'a>, pool: &Pool<'a>, passes: &str, new: bool) {
+    fn location(&mut self, pair: &Pair<'a>, pool: &Rc<Pool<'a>>, passes: &str, new: bool) {
         let fault = match pair.protocol {
             Protocol::Proxy => connection::proxy(&self.view, &pair.scope, new),
             Protocol::Fastcgi => connection::fastcgi(&pair.scope),
@@ -192,19 +207,20 @@ impl<'a> Judge<'a> {
                 self.push(pair, draft.remedy(remedy).upstream(name));
             }
             None if pool.lua.is_some() => {
-                let message = format!("{passes}: whether connections are reused is up to the balancer in Lua");
+                let message =
+                    format!("{passes}: whether connections are reused is up to the balancer in Lua");
                 self.push(pair, Draft::undetermined(key, message).at_most(Severity::Warning).upstream(name));
             }
             None => {
                 if let Some(cause) = pool.small(new) {
-                    self.blame_pool(pair, Pool::read(pool.block), cause, new);
+                    self.blame_pool(pair, pool, cause, new);
                 }
             }
         }
     }
 
     /// Remembers a fault of an upstream; all that pass to it share one finding.
-    fn blame_pool(&mut self, pair: &Pair<'a>, pool: Pool<'a>, cause: Cause<'a>, new: bool) {
+    fn blame_pool(&mut self, pair: &Pair<'a>, pool: &Rc<Pool<'a>>, cause: Cause<'a>, new: bool) {
         let place = self.view.at(pair.pass.at);
         let also = match pair.protocol {
             Protocol::Proxy => connection::proxy(&self.view, &pair.scope, new),
@@ -218,7 +234,7 @@ impl<'a> Judge<'a> {
         let name = pool.block.first().to_ascii_lowercase();
         let only_fpm = pair.is_fpm;
         let entry = self.pools.entry((name, cause.word())).or_insert(PoolFinding {
-            pool,
+            pool: Rc::clone(pool),
             cause,
             pairs: Vec::new(),
             only_fpm: true,
@@ -232,8 +248,12 @@ impl<'a> Judge<'a> {
             let title = found.pool.block.first();
             let from = listed(found.pairs.iter().map(|(pass, place, _)| format!("{pass} at {place}")), 5);
             let (text, mut remedy) = found.cause.texts(&self.view);
-            let mut also: Vec<&str> =
-                found.pairs.iter().map(|(_, _, also)| also.as_str()).filter(|also| !also.is_empty()).collect();
+            let mut also: Vec<&str> = found
+                .pairs
+                .iter()
+                .map(|(_, _, also)| also.as_str())
+                .filter(|also| !also.is_empty())
+                .collect();
             also.dedup();
             if let Some(first) = also.first() {
                 remedy = format!("{remedy}; {first}");
@@ -269,7 +289,10 @@ impl<'a> Judge<'a> {
         if self.new.is_some() {
             Draft::violation(key, message)
         } else {
-            Draft::undetermined(key, format!("{message} (unless this is nginx 1.29.7 or newer, which cannot be told)"))
+            Draft::undetermined(
+                key,
+                format!("{message} (unless this is nginx 1.29.7 or newer, which cannot be told)"),
+            )
         }
     }
 

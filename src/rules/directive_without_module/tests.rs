@@ -22,11 +22,15 @@ fn one(build: Facts, text: &str) -> (String, String) {
 #[test]
 fn a_module_that_is_missing_is_named_with_its_option() {
     let lacking = build(Version(1, 22, 1), &["ngx_http_gzip_static_module"]);
-    let text = "events {}\nhttp {\n  server {\n    gzip_static on; location / { gzip_static always; }\n  }\n}";
+    let text =
+        "events {}\nhttp {\n  server {\n    gzip_static on; location / { gzip_static always; }\n  }\n}";
     let list = found(lacking, text);
     assert_eq!(list.len(), 1);
     assert_eq!(list[0].message, "gzip_static: this build has no ngx_http_gzip_static_module");
-    assert_eq!(list[0].remedy.as_deref(), Some("configure with --with-http_gzip_static_module; make clean; rebuild"));
+    assert_eq!(
+        list[0].remedy.as_deref(),
+        Some("configure with --with-http_gzip_static_module; make clean; rebuild")
+    );
     let place = list[0].location.as_ref().unwrap();
     assert_eq!((place.path.as_str(), place.line, place.column), ("/etc/nginx.conf", 4, 5));
     assert_eq!(list[0].known, ["also at /etc/nginx.conf:4"]);
@@ -46,7 +50,10 @@ fn directives_of_other_versions_are_not_missing_modules() {
     );
     assert_eq!(
         one(new(), "http { server { ssl on; } }"),
-        ("ssl: was removed in nginx 1.25.1; this is nginx 1.31.3".to_owned(), "use `listen … ssl` instead".to_owned())
+        (
+            "ssl: was removed in nginx 1.25.1; this is nginx 1.31.3".to_owned(),
+            "use `listen … ssl` instead".to_owned()
+        )
     );
     assert!(found(old(), "http { server { ssl on; } }").is_empty());
     assert!(found(new(), "http { server { http2 on; } }").is_empty());
@@ -57,8 +64,9 @@ fn modules_built_to_be_loaded_ask_for_load_module_and_their_package() {
     let mut build = dynamic(old(), "ngx_stream_module");
     let own = build.nginx.as_mut().unwrap();
     own.configure_arguments = Some(vec![argument("--modules-path", Some("/usr/lib/nginx/modules"))]);
-    own.configure_raw =
-        Some(" --prefix=/usr/share/nginx --modules-path=/usr/lib/nginx/modules --with-stream=dynamic".to_owned());
+    own.configure_raw = Some(
+        " --prefix=/usr/share/nginx --modules-path=/usr/lib/nginx/modules --with-stream=dynamic".to_owned(),
+    );
     let text = "stream { server { unknown; } }";
     let (message, remedy) = one(build, text);
     assert!(message.starts_with("stream: ngx_stream_module was built to be loaded"), "{message}");
@@ -120,7 +128,10 @@ fn a_text_of_the_version_does_for_nginx_s_own_modules() {
     assert_eq!(status("gzip_static"), FindingStatus::Violation);
     assert_eq!(status("own_thing"), FindingStatus::Undetermined);
     text_only.nginx.as_mut().unwrap().modules = None;
-    assert_eq!(found(text_only, "http { gzip on; }")[0].message, "the directives this nginx knows cannot be read");
+    assert_eq!(
+        found(text_only, "http { gzip on; }")[0].message,
+        "the directives this nginx knows cannot be read"
+    );
 }
 
 #[test]
@@ -131,6 +142,9 @@ fn modules_never_used_are_a_note_if_all_was_seen() {
     };
     let message = note("http { server { listen 443 ssl; gunzip on; } }").unwrap();
     assert!(message.contains("http_gzip_static") && message.contains("http_realip"), "{message}");
-    assert!(!message.contains("http_ssl") && !message.contains("gunzip") && !message.contains("charset"), "{message}");
+    assert!(
+        !message.contains("http_ssl") && !message.contains("gunzip") && !message.contains("charset"),
+        "{message}"
+    );
     assert_eq!(note("http { include gone.conf; }"), None);
 }

@@ -32,11 +32,14 @@ pub fn draft<'a>(view: &View<'a>) -> Option<Draft<'a>> {
     let verb = if unused.len() == 1 { "is" } else { "are" };
     let modules = count(unused.len() as u64, "module");
     Some(
-        Draft::violation("unused-modules", format!("{modules} compiled in {verb} never used by the configuration: {names}"))
-            .severity(Severity::Note)
-            .at_most(Severity::Note)
-            .evidence(Strength::Structural, &[Source::ModuleTable])
-            .remedy("nothing need be done; a build of your own can leave them out"),
+        Draft::violation(
+            "unused-modules",
+            format!("{modules} compiled in {verb} never used by the configuration: {names}"),
+        )
+        .severity(Severity::Note)
+        .at_most(Severity::Note)
+        .evidence(Strength::Structural, &[Source::ModuleTable])
+        .remedy("nothing need be done; a build of your own can leave them out"),
     )
 }
 

@@ -82,8 +82,10 @@ pub fn of(view: &View<'_>, known: &Vocabulary<'_>, name: &str, part: Option<&str
                 return Why {
                     certain: true,
                     message: format!("was removed in nginx {version}; this is {program}"),
-                    remedy: instead(name)
-                        .map_or_else(|| "take the directive out".to_owned(), |here| format!("use {here} instead")),
+                    remedy: instead(name).map_or_else(
+                        || "take the directive out".to_owned(),
+                        |here| format!("use {here} instead"),
+                    ),
                     module: Some(module),
                 };
             }
@@ -93,7 +95,9 @@ pub fn of(view: &View<'_>, known: &Vocabulary<'_>, name: &str, part: Option<&str
     if let Some((module, _)) = standings.first() {
         return Why {
             certain: true,
-            message: format!("{program} does not have this directive; {module} is a module of another program of the family"),
+            message: format!(
+                "{program} does not have this directive; {module} is a module of another program of the family"
+            ),
             remedy: "take the directive out, or run the program it was written for".to_owned(),
             module: Some(module),
         };
@@ -187,7 +191,8 @@ fn unread_files(files: &[&str], module: Option<&'static str>) -> Why {
     Why {
         certain: false,
         message: format!("not in the binary; it may come with {list}, which could not be read"),
-        remedy: "audit where the module files are, or give --root DIR for the file system they are in".to_owned(),
+        remedy: "audit where the module files are, or give --root DIR for the file system they are in"
+            .to_owned(),
         module,
     }
 }

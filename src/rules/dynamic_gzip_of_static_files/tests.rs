@@ -36,24 +36,35 @@ fn one_line_is_one_finding_with_its_places() {
     assert_eq!(list.len(), 1, "{list:#?}");
     assert_eq!(list[0].message, "gzip level 1 on static css, js; gzip_static compiled in, off");
     assert_eq!((list[0].severity, list[0].location.as_ref().unwrap().line), (Severity::Warning, 4));
-    assert!(list[0].known[0].contains("location / (/etc/nginx.conf:6)") && list[0].known[0].contains("location /b"));
+    assert!(
+        list[0].known[0].contains("location / (/etc/nginx.conf:6)")
+            && list[0].known[0].contains("location /b")
+    );
     assert!(list[0].cost.as_ref().unwrap().contains("270,000"));
 }
 
 #[test]
 fn high_levels_are_errors_and_a_build_without_it_needs_two_steps() {
     let list = found(old(), &format!("gzip_comp_level 6; {SERVED}"));
-    assert_eq!((list[0].severity, list[0].message.as_str()), (Severity::Error, "gzip level 6 on static css, js; gzip_static compiled in, off"));
+    assert_eq!(
+        (list[0].severity, list[0].message.as_str()),
+        (Severity::Error, "gzip level 6 on static css, js; gzip_static compiled in, off")
+    );
     let lacking = build(Version(1, 22, 1), &["ngx_http_gzip_static_module"]);
     let list = found(lacking, &format!("gzip_comp_level 9; {SERVED}"));
     assert_eq!(list[0].severity, Severity::Warning);
     assert!(list[0].message.ends_with("gzip_static not compiled in"));
-    assert!(list[0].remedy.as_ref().unwrap().starts_with("first configure with --with-http_gzip_static_module"));
+    assert!(
+        list[0].remedy.as_ref().unwrap().starts_with("first configure with --with-http_gzip_static_module")
+    );
 }
 
 #[test]
 fn files_out_of_sight_are_said_and_left() {
-    let list = found(old(), "gzip on; gzip_types text/css; server { root /nowhere; location / { gzip_static on; } }");
+    let list = found(
+        old(),
+        "gzip on; gzip_types text/css; server { root /nowhere; location / { gzip_static on; } }",
+    );
     assert_eq!(list.len(), 1);
     assert_eq!((list[0].status, list[0].severity), (FindingStatus::NotChecked, Severity::Note));
     assert!(list[0].message.contains(".gz presence not checked"));
@@ -61,7 +72,10 @@ fn files_out_of_sight_are_said_and_left() {
 
 #[test]
 fn types_compressed_already_are_a_warning_of_their_own() {
-    let list = found(old(), "gzip on; gzip_types text/css font/woff2 image/svg+xml application/zip; server { location / { } }");
+    let list = found(
+        old(),
+        "gzip on; gzip_types text/css font/woff2 image/svg+xml application/zip; server { location / { } }",
+    );
     assert_eq!(list.len(), 2);
     assert_eq!(
         list[1].message,

@@ -47,7 +47,8 @@ pub fn look(model: &Model, scope: &Scope<'_>, types: &Types) -> Result<Seen, &'s
         },
     };
     let start = if alias.is_some() { String::new() } else { prefix.trim_start_matches('/').to_owned() };
-    let base = source::directory_of(model.root.as_deref(), Path::new(root)).ok_or("the root is not to be had")?;
+    let base =
+        source::directory_of(model.root.as_deref(), Path::new(root)).ok_or("the root is not to be had")?;
     let min = scope.value("gzip_min_length").ok().flatten().and_then(size).unwrap_or(MIN_LENGTH);
     let others = others(scope);
     let mut seen = Seen { root: root.to_owned(), ..Seen::default() };

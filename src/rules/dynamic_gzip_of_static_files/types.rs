@@ -75,18 +75,16 @@ pub fn of<'m>(scope: &Scope<'m>) -> Result<Types, &'m Directive> {
         return Err(include);
     }
     let named = lines.set.iter().flat_map(|line| &line.args).map(|name| name.to_ascii_lowercase()).collect();
-    Ok(Types {
-        at: lines.set.first().map(|line| line.at),
-        named,
-        by_extension: extensions(scope),
-    })
+    Ok(Types { at: lines.set.first().map(|line| line.at), named, by_extension: extensions(scope) })
 }
 
 /// Extensions and their types: the `types` block in force, or nginx's own three.
 fn extensions(scope: &Scope<'_>) -> BTreeMap<String, String> {
     let blocks = scope.effective("types");
     let mut out = BTreeMap::new();
-    for line in blocks.set.iter().filter(|block| matches!(block.body, Body::Keys(_))).flat_map(|block| block.keys()) {
+    for line in
+        blocks.set.iter().filter(|block| matches!(block.body, Body::Keys(_))).flat_map(|block| block.keys())
+    {
         for extension in &line.args {
             out.insert(extension.to_ascii_lowercase(), line.name.to_ascii_lowercase());
         }
@@ -108,7 +106,9 @@ impl Types {
             let short = if name == "*" {
                 Some("files of every type")
             } else {
-                known.or_else(|| self.by_extension.values().any(|kind| kind == name && name != "text/html").then_some(name))
+                known.or_else(|| {
+                    self.by_extension.values().any(|kind| kind == name && name != "text/html").then_some(name)
+                })
             };
             if let Some(short) = short.filter(|short| !out.contains(short)) {
                 out.push(short);
@@ -125,7 +125,8 @@ impl Types {
             .map(String::as_str)
             .filter(|name| {
                 *name == "*"
-                    || (COMPRESSED.iter().any(|start| name.starts_with(start)) && !PLAIN_IMAGES.contains(name))
+                    || (COMPRESSED.iter().any(|start| name.starts_with(start))
+                        && !PLAIN_IMAGES.contains(name))
             })
             .collect();
         (!bad.is_empty()).then(|| bad.join(" "))

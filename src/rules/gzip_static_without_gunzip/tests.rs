@@ -16,7 +16,9 @@ fn a_build_without_the_filter_is_told_its_option() {
 
 #[test]
 fn an_include_that_was_not_seen_leaves_it_open() {
-    let text = |inner: &str| format!("http {{ include {inner}; server {{ location /a {{ gzip_static always; }} }} }}");
+    let text = |inner: &str| {
+        format!("http {{ include {inner}; server {{ location /a {{ gzip_static always; }} }} }}")
+    };
     assert_eq!(verdict(&with(old(), &text("more.conf")), ID), "undetermined");
     assert_eq!(verdict(&with(old(), &text("mime.types")), ID), "warning");
 }

@@ -70,7 +70,9 @@ fn walk<'m>(
                 }
             }
             "geoip2" => {
-                defined.extend(directive.keys().iter().filter_map(|row| variable(&row.name)).map(str::to_lowercase));
+                defined.extend(
+                    directive.keys().iter().filter_map(|row| variable(&row.name)).map(str::to_lowercase),
+                );
             }
             _ => {}
         }

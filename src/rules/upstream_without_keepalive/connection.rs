@@ -72,7 +72,10 @@ pub fn proxy<'m>(view: &View<'m>, scope: &Scope<'m>, new: bool) -> Option<Fault<
     match header {
         Header::Client(line) => Some(Fault::Found {
             message: format!("unless the client asks for it: `{}` passes its header on", spelt(line)),
-            remedy: format!("{needs_version}`proxy_set_header Connection \"\";` in its place at {}", view.at(line.at)),
+            remedy: format!(
+                "{needs_version}`proxy_set_header Connection \"\";` in its place at {}",
+                view.at(line.at)
+            ),
             most: Some(Severity::Warning),
         }),
         Header::Values(line, values) => {
@@ -80,7 +83,7 @@ pub fn proxy<'m>(view: &View<'m>, scope: &Scope<'m>, new: bool) -> Option<Fault<
                 if old { has_token(&value.text, "keep-alive") } else { !has_token(&value.text, "close") }
             };
             let bad: Vec<&Value> = values.iter().filter(|value| !keeps(value)).collect();
-            let Some(first) = bad.first() else { return None };
+            let first = bad.first()?;
             // A plain request is one whose Upgrade header is empty: the row for an empty source decides.
             let plain: Vec<&Value> = values.iter().filter(|value| value.for_empty).collect();
             if !plain.is_empty() && plain.iter().all(|value| keeps(value)) {
@@ -98,7 +101,11 @@ pub fn proxy<'m>(view: &View<'m>, scope: &Scope<'m>, new: bool) -> Option<Fault<
             let row = bad.iter().find(|value| value.for_empty);
             if let (Some(row), values::Origin::Row(at)) = (row, row.map_or(first.origin, |row| row.origin)) {
                 return found(
-                    format!("the map gives Connection `{}` to requests without Upgrade ({})", row.text, view.at(at)),
+                    format!(
+                        "the map gives Connection `{}` to requests without Upgrade ({})",
+                        row.text,
+                        view.at(at)
+                    ),
                     format!("`'' '';` as the row of the map at {}", view.at(at)),
                 );
             }

@@ -51,7 +51,9 @@ impl<'m> Pool<'m> {
         let below = |at: usize| list.iter().skip(at).find(|d| METHODS.contains(&d.name.as_str()));
         let ends = |d: &&Directive| match d.name.as_str() {
             "keepalive_requests" => number(d.first()).is_some_and(|n| n <= 1),
-            "keepalive_timeout" => number(d.first().trim_end_matches(|c: char| c.is_ascii_lowercase())) == Some(0),
+            "keepalive_timeout" => {
+                number(d.first().trim_end_matches(|c: char| c.is_ascii_lowercase())) == Some(0)
+            }
             _ => false,
         };
         Self {
@@ -99,7 +101,11 @@ impl<'m> Pool<'m> {
             None if new => DEFAULT,
             None => return None,
         };
-        (self.hidden.is_none() && kept < self.servers).then_some(Cause::Small(self.keepalive, kept, self.servers))
+        (self.hidden.is_none() && kept < self.servers).then_some(Cause::Small(
+            self.keepalive,
+            kept,
+            self.servers,
+        ))
     }
 }
 

@@ -27,7 +27,10 @@ fn every_row() {
 const UPSTREAM: &str = "upstream backend { server a; keepalive 8; }";
 
 fn messages(build: crate::facts::Facts, http: &str) -> Vec<String> {
-    findings(&with(build, &format!("http {{ {UPSTREAM}\n {http} }}")), ID).into_iter().map(|f| f.message).collect()
+    findings(&with(build, &format!("http {{ {UPSTREAM}\n {http} }}")), ID)
+        .into_iter()
+        .map(|f| f.message)
+        .collect()
 }
 
 #[test]
@@ -60,8 +63,16 @@ fn one_upstream_is_one_finding() {
 fn what_was_not_seen_leaves_it_open() {
     let server = |inner: &str| format!("server {{ location / {{ {inner} proxy_pass http://backend; }} }}");
     let open = messages(old(), &server("include proxy_params;"));
-    assert_eq!(open, ["proxy_pass → backend: whether connections are reused cannot be told: include proxy_params was not seen"]);
-    let closed = messages(old(), &server("include proxy_params; proxy_http_version 1.1; proxy_set_header Connection '';"));
+    assert_eq!(
+        open,
+        [
+            "proxy_pass → backend: whether connections are reused cannot be told: include proxy_params was not seen"
+        ]
+    );
+    let closed = messages(
+        old(),
+        &server("include proxy_params; proxy_http_version 1.1; proxy_set_header Connection '';"),
+    );
     assert!(closed.is_empty());
     let text = "http { upstream u { include servers; } server { location / { proxy_pass http://u; } } }";
     assert_eq!(verdict(&with(old(), text), ID), "undetermined");
