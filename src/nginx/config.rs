@@ -5,7 +5,9 @@
 
 use crate::facts::{Config, Problem};
 use crate::finding::Location;
+use std::collections::HashMap;
 use std::path::Path;
+use std::sync::OnceLock;
 
 pub mod history;
 pub mod lexer;
@@ -18,7 +20,7 @@ use lexer::{Lexed, Lexer, SyntaxError};
 use source::{Found, Source};
 
 /// Blocks in blocks (nginx itself has no bound).
-const MAX_DEPTH: usize = 100;
+const MAX_DEPTH: usize = 50;
 /// Includes in includes.
 const MAX_INCLUDES: usize = 40;
 /// Directives in all.
@@ -133,7 +135,7 @@ pub struct LoadedModule {
 }
 
 /// A configuration.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Model {
     /// Files in the order in which they were first read.
     pub files: Vec<String>,
@@ -149,6 +151,8 @@ pub struct Model {
     pub root: Option<std::path::PathBuf>,
     /// What could not be read. Where a problem loses facts, the configuration is known only up to that place.
     pub problems: Vec<Problem>,
+    /// `map`, `geo` and `split_clients` blocks of `http` by the variable they define: where they stand in `main`.
+    tables: OnceLock<HashMap<String, Vec<(usize, usize)>>>,
 }
 
 impl Model {
@@ -157,7 +161,8 @@ impl Model {
         let (source, (name, bytes)) = Source::open(path, root)?;
         let mut model =
             Self { is_dump: source.is_dump(), root: root.map(Path::to_path_buf), ..Self::default() };
-        let mut reader = Reader { source, model: &mut model, directives: 0, files: 0 };
+        let mut reader =
+            Reader { source, model: &mut model, directives: 0, files: 0, indexes: HashMap::new() };
         let mut main = Vec::new();
         let outcome = reader.file(&name, &bytes, &mut main, Where::default());
         model.main = main;
@@ -208,6 +213,25 @@ impl Model {
         inner(&self.main, visit);
     }
 
+    /// The `map`, `geo` and `split_clients` blocks of `http` that define a variable.
+    pub fn tables(&self, variable: &str) -> impl Iterator<Item = &Directive> {
+        let found = self.tables.get_or_init(|| {
+            let mut out: HashMap<String, Vec<(usize, usize)>> = HashMap::new();
+            for (outer, http) in self.main.iter().enumerate().filter(|(_, d)| d.name == "http") {
+                for (inner, table) in http.children().iter().enumerate() {
+                    let is_table = matches!(table.name.as_str(), "map" | "geo" | "split_clients");
+                    let name = table.args.last().and_then(|last| values::variable(last));
+                    if let Some(name) = name.filter(|_| is_table && !table.keys().is_empty()) {
+                        out.entry(name.to_owned()).or_default().push((outer, inner));
+                    }
+                }
+            }
+            out
+        });
+        let places = found.get(variable).map(Vec::as_slice).unwrap_or_default();
+        places.iter().filter_map(|(outer, inner)| self.main.get(*outer)?.children().get(*inner))
+    }
+
     fn say_what_is_missing(&mut self) {
         for missing in &self.not_seen {
             let path = self.files.get(missing.at.file as usize).map(String::as_str).unwrap_or_default();
@@ -238,6 +262,7 @@ struct Reader<'m> {
     model: &'m mut Model,
     directives: usize,
     files: usize,
+    indexes: HashMap<String, usize>,
 }
 
 impl Reader<'_> {
@@ -252,6 +277,11 @@ impl Reader<'_> {
             self.model.files.push(name.to_owned());
             self.model.files.len() - 1
         };
+        let next = self.model.files.len();
+        let file = *self.indexes.entry(name.to_owned()).or_insert(next);
+        if file == next {
+            self.model.files.push(name.to_owned());
+        }
         let mut lexer = Lexer::new(bytes);
         self.block(&mut lexer, file as u32, out, place, false)
     }
@@ -265,21 +295,22 @@ impl Reader<'_> {
         in_block: bool,
     ) -> Result<(), Stop> {
         loop {
-            let (mut words, at, opens) = match lexer.next().map_err(|error| self.refused(file, &error))? {
-                Lexed::End if in_block => {
-                    let what = "unexpected end of file, expecting \"}\"".to_owned();
-                    return Err(self.refused(file, &SyntaxError { line: lexer.line(), what }));
-                }
-                Lexed::End => return Ok(()),
-                Lexed::Close if in_block => return Ok(()),
-                Lexed::Close => {
-                    let what = "unexpected \"}\"".to_owned();
-                    return Err(self.refused(file, &SyntaxError { line: lexer.line(), what }));
-                }
-                Lexed::Statement { words, line, column, opens } => {
-                    (words, Place { file, line, column }, opens)
-                }
-            };
+            let (mut words, at, opens) =
+                match lexer.statement().map_err(|error| self.refused(file, &error))? {
+                    Lexed::End if in_block => {
+                        let what = "unexpected end of file, expecting \"}\"".to_owned();
+                        return Err(self.refused(file, &SyntaxError { line: lexer.line(), what }));
+                    }
+                    Lexed::End => return Ok(()),
+                    Lexed::Close if in_block => return Ok(()),
+                    Lexed::Close => {
+                        let what = "unexpected \"}\"".to_owned();
+                        return Err(self.refused(file, &SyntaxError { line: lexer.line(), what }));
+                    }
+                    Lexed::Statement { words, line, column, opens } => {
+                        (words, Place { file, line, column }, opens)
+                    }
+                };
             self.directives += 1;
             if self.directives > MAX_DIRECTIVES {
                 return limit(&self.name(file), &format!("more than {MAX_DIRECTIVES} directives"));
@@ -434,7 +465,7 @@ mod tests {
             assert!(model.problems[0].message.contains(want), "{:?}", model.problems);
         }
         let deep = format!("{}{}", "a {".repeat(200), "}".repeat(200));
-        assert!(model(&[("nginx.conf", &deep)]).problems[0].message.contains("nested more than 100 deep"));
+        assert!(model(&[("nginx.conf", &deep)]).problems[0].message.contains("nested more than 50 deep"));
         let kept = model(&[("nginx.conf", "http { b; c")]);
         assert_eq!(names(kept.main[0].children()), ["b"]);
     }

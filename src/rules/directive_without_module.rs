@@ -37,7 +37,7 @@
 //! party reads by itself are not looked into.
 
 use super::Rule;
-use super::check::{Context, Draft, Outcome, listed};
+use super::check::{Context, Draft, Outcome, count, listed};
 use super::config_common::{View, view};
 use crate::evidence::{Source, Strength};
 use crate::finding::Severity;
@@ -57,6 +57,9 @@ pub const RULE: Rule = Rule {
     check,
 };
 
+/// Most unknown names reported one by one.
+const MAX_NAMES: usize = 500;
+
 fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     let view = match view(context, RULE.id) {
         Ok(view) => view,
@@ -72,8 +75,14 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     collect(&view.model.main, None, &vocabulary, &mut found);
     let mut unknown: Vec<_> = found.into_iter().collect();
     unknown.sort_by_key(|(_, places)| places.first().map(|d| d.at));
+    let more = unknown.len().saturating_sub(MAX_NAMES);
+    unknown.truncate(MAX_NAMES);
     let mut drafts: Vec<Draft<'a>> =
         unknown.iter().map(|((name, part), places)| draft(&view, &vocabulary, name, *part, places)).collect();
+    if more > 0 {
+        let message = format!("{} more unknown", count(more as u64, "directive"));
+        drafts.push(Draft::violation("more", message).remedy("is this a configuration of nginx?"));
+    }
     drafts.extend(unused::draft(&view));
     Outcome::Checked(drafts)
 }

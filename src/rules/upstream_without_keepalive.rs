@@ -44,8 +44,9 @@ use super::config_common::{View, view};
 use crate::evidence::{Source, Strength};
 use crate::finding::Severity;
 use crate::nginx::config::values::Origin;
-use crate::nginx::config::{Directive, settings};
-use std::collections::BTreeMap;
+use crate::nginx::config::{Directive, Place, settings};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::rc::Rc;
 
 mod connection;
 mod pairs;
@@ -73,7 +74,14 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
         Ok(view) => view,
         Err(outcome) => return outcome,
     };
-    let mut judge = Judge { view, new: view.keeps_by_default(), drafts: Vec::new(), pools: BTreeMap::new() };
+    let mut judge = Judge {
+        view,
+        new: view.keeps_by_default(),
+        drafts: Vec::new(),
+        pools: BTreeMap::new(),
+        addresses: HashSet::new(),
+        read: HashMap::new(),
+    };
     for pair in pairs::all(view.model) {
         judge.pair(&pair);
     }
@@ -83,7 +91,7 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
 
 /// Findings about an upstream, with the places that pass to it.
 struct PoolFinding<'a> {
-    pool: Pool<'a>,
+    pool: Rc<Pool<'a>>,
     cause: Cause<'a>,
     pairs: Vec<(String, String, String)>,
     only_fpm: bool,
@@ -95,6 +103,9 @@ struct Judge<'a> {
     new: Option<bool>,
     drafts: Vec<Draft<'a>>,
     pools: BTreeMap<(String, &'static str), PoolFinding<'a>>,
+    addresses: HashSet<String>,
+    /// Upstream blocks read so far, by where they stand.
+    read: HashMap<Place, Rc<Pool<'a>>>,
 }
 
 impl<'a> Judge<'a> {
@@ -113,9 +124,10 @@ impl<'a> Judge<'a> {
             ),
             Target::Address(origin) => self.address(pair, &passes, *origin),
             Target::Upstream(block) => {
-                let pool = Pool::read(block);
+                let pool = self.read.entry(block.at).or_insert_with(|| Rc::new(Pool::read(block)));
+                let pool = Rc::clone(pool);
                 if let Some(cause) = pool.fault(&self.view, new) {
-                    self.blame_pool(pair, pool, cause, new);
+                    self.blame_pool(pair, &pool, cause, new);
                     return;
                 }
                 self.location(pair, &pool, &passes, new);
@@ -153,14 +165,14 @@ impl<'a> Judge<'a> {
             _ => Draft::violation(key, message).at_most(Severity::Warning).cost(COST),
         };
         // One address is one fact, however many places pass to it.
-        if self.drafts.iter().any(|known| known.key == draft.key) {
+        if !self.addresses.insert(draft.key.clone()) {
             return;
         }
         self.push(pair, draft.remedy(remedy));
     }
 
     /// Rows 8 to 13, 14 and 16: what is in force where the requests are passed.
-    fn location(&mut self, pair: &Pair<'a>, pool: &Pool<'a>, passes: &str, new: bool) {
+    fn location(&mut self, pair: &Pair<'a>, pool: &Rc<Pool<'a>>, passes: &str, new: bool) {
         let fault = match pair.protocol {
             Protocol::Proxy => connection::proxy(&self.view, &pair.scope, new),
             Protocol::Fastcgi => connection::fastcgi(&pair.scope),
@@ -201,14 +213,14 @@ impl<'a> Judge<'a> {
             }
             None => {
                 if let Some(cause) = pool.small(new) {
-                    self.blame_pool(pair, Pool::read(pool.block), cause, new);
+                    self.blame_pool(pair, pool, cause, new);
                 }
             }
         }
     }
 
     /// Remembers a fault of an upstream; all that pass to it share one finding.
-    fn blame_pool(&mut self, pair: &Pair<'a>, pool: Pool<'a>, cause: Cause<'a>, new: bool) {
+    fn blame_pool(&mut self, pair: &Pair<'a>, pool: &Rc<Pool<'a>>, cause: Cause<'a>, new: bool) {
         let place = self.view.at(pair.pass.at);
         let also = match pair.protocol {
             Protocol::Proxy => connection::proxy(&self.view, &pair.scope, new),
@@ -222,7 +234,7 @@ impl<'a> Judge<'a> {
         let name = pool.block.first().to_ascii_lowercase();
         let only_fpm = pair.is_fpm;
         let entry = self.pools.entry((name, cause.word())).or_insert(PoolFinding {
-            pool,
+            pool: Rc::clone(pool),
             cause,
             pairs: Vec::new(),
             only_fpm: true,

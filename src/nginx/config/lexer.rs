@@ -72,7 +72,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// The next statement.
-    pub fn next(&mut self) -> Result<Lexed, SyntaxError> {
+    pub fn statement(&mut self) -> Result<Lexed, SyntaxError> {
         let mut words: Vec<String> = Vec::new();
         let mut place = (1, 1);
         loop {
@@ -272,7 +272,7 @@ mod tests {
         let mut lexer = Lexer::new(text.as_bytes());
         let mut out = Vec::new();
         loop {
-            match lexer.next()? {
+            match lexer.statement()? {
                 Lexed::End => return Ok(out),
                 Lexed::Close => out.push("}".to_owned()),
                 Lexed::Statement { words, opens, .. } => {
@@ -348,8 +348,8 @@ mod tests {
     #[test]
     fn places() {
         let mut lexer = Lexer::new("a;\n  \u{e4}b 'x\ny' {\n".as_bytes());
-        lexer.next().unwrap();
-        let Lexed::Statement { line, column, .. } = lexer.next().unwrap() else { panic!() };
+        lexer.statement().unwrap();
+        let Lexed::Statement { line, column, .. } = lexer.statement().unwrap() else { panic!() };
         assert_eq!((line, column), (2, 3));
         assert_eq!(lexer.line(), 3);
     }

@@ -2,6 +2,7 @@
 
 use super::settings::{Scope, places, unseen};
 use super::{Directive, Model};
+use std::collections::HashMap;
 
 /// Directives that answer a request themselves, besides all that end in `_pass`.
 const HANDLERS: [&str; 22] = [
@@ -35,14 +36,16 @@ const EVERYTHING: [&str; 9] = ["^", ".*", "^.*", "^.*$", "^/", "^/.*$", "^(.*)$"
 /// Places that serve files for want of a content handler: locations, nested ones too (a handler is not inherited), and of
 /// a server without a location for `/` what no other location takes.
 pub fn file_places(model: &Model) -> Vec<Scope<'_>> {
-    places(model).into_iter().filter(serves_files).collect()
+    let mut servers: HashMap<super::Place, bool> = HashMap::new();
+    let mut open = |scope: &Scope<'_>| {
+        let server = scope.block("server")?;
+        Some(!*servers.entry(server.at).or_insert_with(|| answers_all(server)))
+    };
+    places(model).into_iter().filter(|scope| serves_files(scope) && open(scope) == Some(true)).collect()
 }
 
 fn serves_files(scope: &Scope<'_>) -> bool {
     let Some(own) = scope.own() else { return false };
-    if scope.block("server").is_none_or(answers_all) {
-        return false;
-    }
     match own.name.as_str() {
         "location" => !answers_all(own) && !refuses_all(own) && unseen(own, "proxy_pass").is_none(),
         "server" => !own.children().iter().any(takes_all) && unseen(own, "location").is_none(),

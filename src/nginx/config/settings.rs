@@ -1,6 +1,8 @@
 //! What is in force at a place: nginx's inheritance from the outer blocks.
 
 use super::{Body, Directive, Model};
+use std::collections::HashMap;
+use std::rc::Rc;
 
 /// Files of these names are nginx's own examples and hold only directives of one kind; one that was not seen hides
 /// nothing else.
@@ -21,6 +23,32 @@ const HARMLESS: [(&str, &str); 9] = [
 pub struct Scope<'m> {
     /// The blocks; never empty.
     pub blocks: Vec<&'m Directive>,
+    /// The directives of each block by name, shared by all places in it.
+    indexes: Vec<Rc<Index<'m>>>,
+}
+
+/// The directives of one block.
+#[derive(Debug, Default)]
+struct Index<'m> {
+    by_name: HashMap<&'m str, Vec<&'m Directive>>,
+    unseen: Vec<&'m Directive>,
+}
+
+impl<'m> Index<'m> {
+    fn of(block: &'m Directive) -> Self {
+        let mut out = Self::default();
+        for directive in block.children() {
+            out.by_name.entry(&directive.name).or_default().push(directive);
+            if directive.body == Body::Unseen {
+                out.unseen.push(directive);
+            }
+        }
+        out
+    }
+
+    fn all(&self, name: &str) -> &[&'m Directive] {
+        self.by_name.get(name).map(Vec::as_slice).unwrap_or_default()
+    }
 }
 
 /// What one directive comes to at a place.
@@ -53,14 +81,19 @@ impl<'m> Scope<'m> {
     /// What is in force of a directive: that of the innermost block which has any. Of directives that may stand several
     /// times, an inner block replaces all of the outer ones.
     pub fn effective(&self, name: &str) -> Effective<'m> {
-        for block in self.blocks.iter().rev() {
-            let set: Vec<&Directive> = block.children().iter().filter(|d| d.name == name).collect();
-            let hidden = unseen(block, name);
+        for index in self.indexes.iter().rev() {
+            let set = index.all(name);
+            let hidden = index.unseen.iter().copied().find(|include| may_hold(include, name));
             if !set.is_empty() || hidden.is_some() {
-                return Effective { set, hidden };
+                return Effective { set: set.to_vec(), hidden };
             }
         }
         Effective { set: Vec::new(), hidden: None }
+    }
+
+    /// All directives of that name in the blocks around the place, outermost first, whether in force or not.
+    pub fn all<'s>(&'s self, name: &'s str) -> impl Iterator<Item = &'m Directive> + 's {
+        self.indexes.iter().flat_map(move |index| index.all(name)).copied()
     }
 
     /// The value in force of a directive with one argument; `Err` where an include that was not seen may set it.
@@ -81,13 +114,12 @@ impl<'m> Scope<'m> {
 
 /// An include of a block that was not seen and may hold that directive.
 pub fn unseen<'m>(block: &'m Directive, name: &str) -> Option<&'m Directive> {
-    block.children().iter().find(|d| {
-        if d.body != Body::Unseen {
-            return false;
-        }
-        let file = d.first().rsplit('/').next().unwrap_or_default();
-        HARMLESS.iter().find(|(harmless, _)| *harmless == file).is_none_or(|(_, holds)| *holds == name)
-    })
+    block.children().iter().find(|d| d.body == Body::Unseen && may_hold(d, name))
+}
+
+fn may_hold(include: &Directive, name: &str) -> bool {
+    let file = include.first().rsplit('/').next().unwrap_or_default();
+    HARMLESS.iter().find(|(harmless, _)| *harmless == file).is_none_or(|(_, holds)| *holds == name)
 }
 
 /// Every `server` of `http` and every `location` in it, each with the blocks around it; `if` and `limit_except` blocks are
@@ -95,26 +127,27 @@ pub fn unseen<'m>(block: &'m Directive, name: &str) -> Option<&'m Directive> {
 pub fn places(model: &Model) -> Vec<Scope<'_>> {
     let mut out = Vec::new();
     for http in model.main.iter().filter(|d| d.name == "http") {
+        let index = Rc::new(Index::of(http));
         for server in http.children().iter().filter(|d| d.name == "server") {
-            descend(vec![http, server], &mut out);
+            let indexes = vec![Rc::clone(&index), Rc::new(Index::of(server))];
+            descend(Scope { blocks: vec![http, server], indexes }, &mut out);
         }
     }
     out
 }
 
-fn descend<'m>(blocks: Vec<&'m Directive>, out: &mut Vec<Scope<'m>>) {
-    if let Some(own) = blocks.last() {
-        for child in own.children() {
-            if matches!(child.name.as_str(), "location" | "if" | "limit_except")
-                && matches!(child.body, Body::Block(_))
-            {
-                let mut inner = blocks.clone();
-                inner.push(child);
-                descend(inner, out);
-            }
+fn descend<'m>(scope: Scope<'m>, out: &mut Vec<Scope<'m>>) {
+    let children = scope.own().map(Directive::children).unwrap_or_default();
+    for child in children {
+        let is_place = matches!(child.name.as_str(), "location" | "if" | "limit_except");
+        if is_place && matches!(child.body, Body::Block(_)) {
+            let mut inner = scope.clone();
+            inner.blocks.push(child);
+            inner.indexes.push(Rc::new(Index::of(child)));
+            descend(inner, out);
         }
     }
-    out.push(Scope { blocks });
+    out.push(scope);
 }
 
 /// The `upstream` blocks of `http`.

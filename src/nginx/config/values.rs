@@ -69,7 +69,7 @@ impl Resolver<'_, '_> {
         let name = variable(text).filter(|_| step < MAX_STEPS && self.lines < MAX_LINES);
         let Some(name) = name else { return Err(text.to_owned()) };
         let sets = sets(self.scope, name);
-        let tables: Vec<&Directive> = tables(self.model, name).collect();
+        let tables: Vec<&Directive> = self.model.tables(name).collect();
         if tables.is_empty() && sets.is_empty() {
             return Err(format!("${name}"));
         }
@@ -135,27 +135,9 @@ impl Resolver<'_, '_> {
 
 /// The `set` lines for a variable that may run before a place: those of its blocks, and of `if` blocks beside them.
 fn sets<'m>(scope: &Scope<'m>, name: &str) -> Vec<&'m Directive> {
-    let is_set = |d: &&'m Directive| d.name == "set" && variable(d.first()) == Some(name);
-    scope
-        .blocks
-        .iter()
-        .flat_map(|block| block.children())
-        .flat_map(|d| {
-            let inner = if d.name == "if" { d.children() } else { &[] };
-            std::iter::once(d).chain(inner)
-        })
-        .filter(is_set)
-        .collect()
-}
-
-/// The `map`, `geo` and `split_clients` blocks that give a variable its value.
-fn tables<'m>(model: &'m Model, name: &str) -> impl Iterator<Item = &'m Directive> {
-    let name = name.to_owned();
-    model.main.iter().filter(|d| d.name == "http").flat_map(Directive::children).filter(move |d| {
-        matches!(d.name.as_str(), "map" | "geo" | "split_clients")
-            && !d.keys().is_empty()
-            && d.args.last().and_then(|last| variable(last)) == Some(name.as_str())
-    })
+    let own = scope.all("set");
+    let inner = scope.all("if").flat_map(Directive::children).filter(|d| d.name == "set");
+    own.chain(inner).filter(|d| variable(d.first()) == Some(name)).collect()
 }
 
 /// Whether a key of a `map` matches an empty source.

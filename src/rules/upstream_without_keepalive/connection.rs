@@ -83,7 +83,7 @@ pub fn proxy<'m>(view: &View<'m>, scope: &Scope<'m>, new: bool) -> Option<Fault<
                 if old { has_token(&value.text, "keep-alive") } else { !has_token(&value.text, "close") }
             };
             let bad: Vec<&Value> = values.iter().filter(|value| !keeps(value)).collect();
-            let Some(first) = bad.first() else { return None };
+            let first = bad.first()?;
             // A plain request is one whose Upgrade header is empty: the row for an empty source decides.
             let plain: Vec<&Value> = values.iter().filter(|value| value.for_empty).collect();
             if !plain.is_empty() && plain.iter().all(|value| keeps(value)) {

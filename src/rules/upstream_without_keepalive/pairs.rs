@@ -3,6 +3,7 @@
 use crate::nginx::config::settings::{self, Scope};
 use crate::nginx::config::values::{self, Origin};
 use crate::nginx::config::{Directive, Model};
+use std::collections::HashMap;
 
 /// Most targets that one variable may have.
 const MAX_TARGETS: usize = 64;
@@ -50,7 +51,11 @@ pub struct Pair<'m> {
 
 /// All of them. A variable with several values makes several.
 pub fn all(model: &Model) -> Vec<Pair<'_>> {
-    let upstreams: Vec<&Directive> = settings::upstreams(model).collect();
+    // Of blocks of one name nginx refuses the second.
+    let mut upstreams: HashMap<String, &Directive> = HashMap::new();
+    for block in settings::upstreams(model) {
+        upstreams.entry(block.first().to_ascii_lowercase()).or_insert(block);
+    }
     let mut out = Vec::new();
     for scope in settings::places(model) {
         let Some(own) = scope.own() else { continue };
@@ -88,13 +93,13 @@ fn looks_like_fpm(scope: &Scope<'_>, shown: &str, target: &Target<'_>) -> bool {
 fn targets<'m>(
     model: &'m Model,
     scope: &Scope<'m>,
-    upstreams: &[&'m Directive],
+    upstreams: &HashMap<String, &'m Directive>,
     text: &str,
 ) -> Vec<(Target<'m>, String)> {
     let host = host(text);
     let named = |host: &str, origin: Origin| {
         let name = without_port(host);
-        match upstreams.iter().find(|block| block.first().eq_ignore_ascii_case(name)) {
+        match upstreams.get(&name.to_ascii_lowercase()).copied() {
             Some(block) => (Target::Upstream(block), block.first().to_owned()),
             None => (Target::Address(origin), host.to_owned()),
         }
