@@ -1,8 +1,8 @@
 //! Units of debug information, with what can be had where their producers do not tell the level: the early
 //! units of GCC's link-time optimization, and the shape of the debug information itself.
 
-use crate::compiler::Level;
 use super::Options;
+use crate::compiler::Level;
 use crate::evidence::dwarf_producer::{self, DwarfUnit, DwarfUnitKind, DwarfUnits};
 use crate::evidence::dwarf_shape::{self, Shape};
 use crate::evidence::{Source, Strength};
@@ -68,8 +68,9 @@ fn split_units(
         return dwarf;
     }
     let ids: HashSet<u64> = dwarf.units.iter().filter_map(skeleton_id).collect();
-    let holds_any =
-        |file: &Image| dwarf_producer::read(file, None).units.iter().any(|u| u.dwo_id.is_some_and(|id| ids.contains(&id)));
+    let holds_any = |file: &Image| {
+        dwarf_producer::read(file, None).units.iter().any(|u| u.dwo_id.is_some_and(|id| ids.contains(&id)))
+    };
     let package = companion::dwp(path, notes, companions, limits, &holds_any);
     facts.problems.extend(package.problems);
     // With -gsplit-dwarf=single both halves are in one object file: the split half is matched, not counted again.
@@ -103,8 +104,6 @@ fn split_units(
             let is_it = |file: &Image| {
                 dwarf_producer::read(file, None).units.iter().any(|unit| unit.dwo_id == Some(*id))
             };
-            let is_it =
-                |file: &Image| dwarf_producer::read(file, None).units.iter().any(|unit| unit.dwo_id == Some(*id));
             let folder = (!unit.comp_dir.is_empty()).then_some(unit.comp_dir.as_slice());
             let search = companion::dwo(dwo_name, folder, path, companions, limits, &is_it);
             facts.problems.extend(search.problems);

@@ -271,12 +271,6 @@ impl Reader<'_> {
         if self.files > MAX_FILES {
             return limit(name, &format!("more than {MAX_FILES} files are included"));
         }
-        let file = if let Some(index) = self.model.files.iter().position(|known| known == name) {
-            index
-        } else {
-            self.model.files.push(name.to_owned());
-            self.model.files.len() - 1
-        };
         let next = self.model.files.len();
         let file = *self.indexes.entry(name.to_owned()).or_insert(next);
         if file == next {

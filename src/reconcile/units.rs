@@ -103,9 +103,8 @@ pub fn understand(dwarf: &[DwarfUnit], member: Option<&str>) -> Units {
                 producer.raw.clone(),
             ))
             .or_default() += 1;
-        let library = (kind == UnitKind::Library)
-            .then(|| library_of(producer, &name, comp_dir.as_deref()))
-            .flatten();
+        let library =
+            (kind == UnitKind::Library).then(|| library_of(producer, &name, comp_dir.as_deref())).flatten();
         result.libraries.push(library);
         let known = of_producer(producer, kind, blank(name, comp_dir, member, unit));
         result.units.push(Unit { language, ..known });

@@ -44,12 +44,8 @@ pub fn inspect(report: &InspectReport, options: Options) -> String {
         if index > 0 && !options.quiet {
             out.push('\n');
         }
-        let _ = writeln!(out, "{}", paint(BOLD, &terminal(&name(facts))));
-        if options.quiet {
         let _ = writeln!(out, "{}", paint(BOLD, &terminal(&process::title(facts))));
-        if !options.quiet {
-            body::facts(&mut out, facts, options);
-        } else {
+        if options.quiet {
             let _ = writeln!(out, "  {}", terminal(&facts.optimization.reason));
         } else {
             body::facts(&mut out, facts, options);

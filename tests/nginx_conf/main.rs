@@ -35,7 +35,7 @@ fn audited(directory: &Path) -> Vec<Audited> {
     real::programs(directory)
         .into_iter()
         .map(|nginx| {
-            let subject = Subject { path: nginx.path.clone(), origin: Origin::File };
+            let subject = Subject::new(nginx.path.clone(), Origin::File);
             let facts = audit::audit(&subject, &Options::default());
             assert!(facts.nginx.is_some(), "{}", nginx.name);
             Audited { nginx, facts }
@@ -510,7 +510,7 @@ fn a_loaded_module_brings_its_directives() {
             },
             ..Options::default()
         };
-        let facts = audit::audit(&Subject { path: nginx.clone(), origin: Origin::File }, &options);
+        let facts = audit::audit(&Subject::new(nginx.clone(), Origin::File), &options);
         let policy = load::load("builtin:nginx-gateway", &Known::nothing()).unwrap();
         let findings =
             rules::judge(&facts, &policy.for_target(&TargetKey::of(&facts)), "2026-11-30".parse().unwrap())
