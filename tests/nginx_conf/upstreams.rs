@@ -33,7 +33,7 @@ pub fn start(speech: Speech) -> u16 {
     port
 }
 
-/// Records of `FastCGI` 1.0: answers each request, and keeps the connection if the request says so.
+/// Records of the `FastCGI` specification 1.0: answers each request, and keeps the connection if the request says so.
 fn fastcgi(mut stream: TcpStream, number: usize) -> io::Result<()> {
     let mut keep = false;
     loop {
