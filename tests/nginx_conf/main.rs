@@ -220,7 +220,7 @@ fn upstream_connections_are_counted_as_the_rule_says() {
     let pair = old_and_new(directory.path());
     // An nginx that names the connection it is asked on is the upstream for HTTP/1 and HTTP/2.
     let ports = [free_port(), free_port(), free_port()];
-    let listen: String = ports.iter().map(|port| format!("listen 127.0.0.1:{port};")).collect();
+    let listen = ports.map(|port| format!("listen 127.0.0.1:{port};")).concat();
     let conf = directory.path().join("upstream.conf");
     let text = format!(
         "\nevents {{}}\nhttp {{ http2 on; keepalive_requests 100000; server {{ {listen} return 200 $connection; }} }}"
@@ -490,6 +490,7 @@ fn debians_own_configuration_is_clean_and_its_examples_agree() {
 #[test]
 #[ignore = "needs the corpus"]
 fn a_loaded_module_brings_its_directives() {
+    const STREAM: &str = "events {}\nstream { server { listen 1; ssl_preread on; return x; } }\n";
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path();
     let nginx = root.join("usr/sbin/nginx");
@@ -523,7 +524,6 @@ fn a_loaded_module_brings_its_directives() {
             .collect();
         (said, modules)
     };
-    const STREAM: &str = "events {}\nstream { server { listen 1; ssl_preread on; return x; } }\n";
     let (said, _) = judge(STREAM);
     assert_eq!(
         said,

@@ -353,4 +353,26 @@ mod tests {
         assert_eq!((line, column), (2, 3));
         assert_eq!(lexer.line(), 3);
     }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_end_without_a_panic(bytes: Vec<u8>, text in "[a{};'\"#$\\\\\\[\\]=\\- \n]{0,200}") {
+            for bytes in [bytes.as_slice(), text.as_bytes()] {
+                let mut lexer = Lexer::new(bytes);
+                // Each statement takes at least one byte.
+                let mut left = bytes.len() + 1;
+                while left > 0 {
+                    left -= 1;
+                    match lexer.statement() {
+                        Ok(Lexed::Statement { opens: true, .. }) if bytes.len() % 2 == 0 => {
+                            let _ = lexer.skip_lua();
+                        }
+                        Ok(Lexed::End) | Err(_) => break,
+                        Ok(_) => {}
+                    }
+                }
+                proptest::prop_assert!(left > 0 || bytes.is_empty(), "no end");
+            }
+        }
+    }
 }

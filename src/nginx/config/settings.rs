@@ -162,9 +162,8 @@ pub fn upstreams(model: &Model) -> impl Iterator<Item = &Directive> {
 
 /// How a location is called in texts: `location /api`, with the name of its server where it has one.
 pub fn title(scope: &Scope<'_>) -> String {
-    let server =
-        scope.block("server").and_then(|server| server.children().iter().find(|d| d.name == "server_name"));
-    let server = server.map(Directive::first).filter(|name| !matches!(*name, "" | "_"));
+    let server = scope.indexes.get(1).and_then(|server| server.all("server_name").first());
+    let server = server.copied().map(Directive::first).filter(|name| !matches!(*name, "" | "_"));
     let own = scope.own();
     let what = match own.map(|own| own.name.as_str()) {
         Some("location") => format!("location {}", own.map(|own| own.args.join(" ")).unwrap_or_default()),
