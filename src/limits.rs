@@ -25,6 +25,10 @@ pub struct Limits {
     pub text_bytes: u64,
     /// Largest ELF file read from a stream (standard input, package member).
     pub stream_bytes: u64,
+    /// Most bytes read from one package or layer after decompression.
+    pub package_bytes: u64,
+    /// Most entries of one package or layer.
+    pub package_entries: usize,
 }
 
 impl Default for Limits {
@@ -41,6 +45,8 @@ impl Default for Limits {
             archive_members: 100_000,
             text_bytes: 1 << 20,
             stream_bytes: 1 << 30,
+            package_bytes: 8 << 30,
+            package_entries: 1_000_000,
         }
     }
 }

@@ -8,6 +8,7 @@ use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 pub mod directory;
+pub mod package;
 pub mod process;
 
 /// `O_NONBLOCK`: opening a FIFO does not wait for a writer. The value is that of Linux on every

@@ -4,8 +4,9 @@ use super::{complain, processes};
 use crate::audit::{self, Options};
 use crate::facts::{Facts, Origin, Status};
 use crate::image::companion;
+use crate::limits::Limits;
 use crate::report::Summary;
-use crate::target::{Subject, directory, process};
+use crate::target::{Subject, directory, package, process};
 use anyhow::{Context, bail};
 use clap::Args;
 use rayon::prelude::*;
@@ -112,7 +113,7 @@ impl TargetArguments {
             incomplete |= processes::all(pattern, self.allow_empty, &mut subjects, &mut summary)?;
         }
         let options = Options {
-            limits: crate::limits::Limits::default(),
+            limits: Limits::default(),
             companions: companion::Options {
                 root: self.root.clone(),
                 debug_files: self.debug_file.clone(),
@@ -122,6 +123,7 @@ impl TargetArguments {
             },
             nginx_conf: self.nginx_conf.clone(),
         };
+        let subjects = self.open_packages(subjects, &options.limits, &mut summary, &mut incomplete);
         let targets = self.run(&subjects, &options)?;
         for facts in &targets {
             summary.count(facts.status);
@@ -140,6 +142,36 @@ impl TargetArguments {
             .build()
             .context("threads cannot be started")?;
         Ok(pool.install(|| subjects.par_iter().with_max_len(1).map(|s| audit::audit(s, options)).collect()))
+    }
+
+    /// Puts the programs of packages in the place of the packages.
+    fn open_packages(
+        &self,
+        subjects: Vec<Subject>,
+        limits: &Limits,
+        summary: &mut Summary,
+        incomplete: &mut bool,
+    ) -> Vec<Subject> {
+        let mut all = Vec::new();
+        for subject in subjects {
+            if subject.origin == Origin::Process || subject.refused.is_some() {
+                all.push(subject);
+                continue;
+            }
+            let name = subject.path.clone();
+            match package::open(subject, limits) {
+                Err(subject) => all.push(subject),
+                Ok(package) => {
+                    summary.skipped += package.skipped;
+                    if package.subjects.is_empty() {
+                        complain(&format!("{}: no ELF file in this package", name.display()));
+                        *incomplete |= !self.allow_empty;
+                    }
+                    all.extend(package.subjects);
+                }
+            }
+        }
+        all
     }
 
     /// Walks a directory; true if that makes the run incomplete.

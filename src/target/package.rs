@@ -1,0 +1,180 @@
+//! Packages and images: Debian packages, tar archives, and container images as `docker save` and OCI tools write them.
+//!
+//! An archive is read as a stream and nothing is ever unpacked to a name from inside it: programs are kept in unnamed
+//! temporary files, or read in place where the archive is not compressed. What is wrong with an entry is said of that
+//! entry, and the others are audited.
+
+use super::Subject;
+use crate::facts::Origin;
+use crate::image::{Input, archive};
+use crate::limits::Limits;
+use std::collections::HashSet;
+
+mod contents;
+mod layers;
+mod stream;
+mod tree;
+
+use contents::{Contents, Found};
+
+/// What a package holds.
+#[derive(Debug, Default)]
+pub struct Package {
+    /// Its programs, by name; entries that were refused are among them, with the reason.
+    pub subjects: Vec<Subject>,
+    /// Files that are no programs.
+    pub skipped: u64,
+}
+
+/// Opens a target as a package. `Err` gives it back as it is if it is none, with its bytes where they could be read
+/// only once.
+pub fn open(subject: Subject, limits: &Limits) -> Result<Package, Subject> {
+    let Ok(input) = subject.open(limits.stream_bytes) else { return Err(subject) };
+    // Standard input can be read only once.
+    let subject = Subject { input: Some(input.clone()), ..subject };
+    let Some(kind) = kind(&input) else {
+        return Err(subject);
+    };
+    let contents = match kind {
+        Kind::Deb => deb(&input, limits),
+        Kind::Stream => match stream::open(&input, limits) {
+            Ok(stream) => contents::of_stream(stream, limits),
+            Err(error) => Contents::damaged(error.to_string()),
+        },
+        Kind::Tar => contents::of_plain(&input, limits),
+    };
+    // One compressed file is that file.
+    if let Some(single) = contents.single {
+        return Err(Subject { input: Some(single), ..subject });
+    }
+    if contents.not_an_archive {
+        return Err(subject);
+    }
+    let contents = match layers::image(&contents, limits) {
+        Some(image) => image,
+        None => nested(contents, limits),
+    };
+    Ok(package(&subject, contents))
+}
+
+/// Packages inside a package are opened once, and no deeper.
+fn nested(mut outer: Contents, limits: &Limits) -> Contents {
+    let mut found = Vec::new();
+    let mut ids = outer.found.len();
+    for mut one in std::mem::take(&mut outer.found) {
+        let inner = match &one.bytes {
+            Ok(input) if kind(input).is_some() => input.clone(),
+            Ok(_) if one.is_program => {
+                found.push(one);
+                continue;
+            }
+            Ok(_) => {
+                outer.skipped += 1;
+                continue;
+            }
+            Err(_) => {
+                found.push(one);
+                continue;
+            }
+        };
+        let contents = match kind(&inner) {
+            Some(Kind::Deb) => deb(&inner, limits),
+            Some(Kind::Tar) => contents::of_plain(&inner, limits),
+            _ => match stream::open(&inner, limits) {
+                Ok(stream) => contents::of_stream(stream, limits),
+                Err(error) => Contents::damaged(error.to_string()),
+            },
+        };
+        if let Some(single) = contents.single {
+            one.bytes = Ok(single);
+            found.push(one);
+            continue;
+        }
+        if contents.not_an_archive {
+            outer.skipped += 1;
+            continue;
+        }
+        outer.skipped += contents.skipped;
+        let base = ids;
+        ids += contents.found.len();
+        for inner in contents.found {
+            if inner.is_program || inner.bytes.is_err() {
+                let name = format!("{}!{}", one.name, inner.name);
+                found.push(Found { name, id: base + inner.id, ..inner });
+            }
+        }
+    }
+    outer.found = found;
+    outer
+}
+
+fn package(subject: &Subject, contents: Contents) -> Package {
+    let mut seen = HashSet::new();
+    let mut package = Package { skipped: contents.skipped, ..Package::default() };
+    let mut found = contents.found;
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    for one in found {
+        // Hard links of one file are one program, under the first name.
+        if one.bytes.is_ok() && !seen.insert(one.id) {
+            continue;
+        }
+        let mut member = Subject {
+            member: (!one.name.is_empty()).then_some(one.name),
+            place: Some(subject.place().to_path_buf()),
+            ..Subject::new(&subject.path, Origin::Archive)
+        };
+        match one.bytes {
+            Ok(input) if one.is_program => member.input = Some(input),
+            Ok(_) => {
+                package.skipped += 1;
+                continue;
+            }
+            Err(why) => member.refused = Some(why),
+        }
+        package.subjects.push(member);
+    }
+    package
+}
+
+/// What a package looks like from its first bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Deb,
+    Tar,
+    /// Compressed with gzip, xz or Zstandard.
+    Stream,
+}
+
+fn kind(input: &Input) -> Option<Kind> {
+    let mut start = [0; 512];
+    let got = input.read_at(0, &mut start).ok()?;
+    let start = start.get(..got)?;
+    // deb(5): the first member of the archive is named so.
+    if start.starts_with(b"!<arch>\ndebian-binary") {
+        return Some(Kind::Deb);
+    }
+    if stream::is_compressed(start) {
+        return Some(Kind::Stream);
+    }
+    contents::is_tar(start).then_some(Kind::Tar)
+}
+
+/// The files of a Debian package lie in its member `data.tar`, compressed or not (deb(5)).
+fn deb(input: &Input, limits: &Limits) -> Contents {
+    let members = archive::read(input, limits).map(|archive| archive.members).unwrap_or_default();
+    let data = members.into_iter().find(|member| member.name.starts_with(b"data.tar"));
+    let Some(input) = data.and_then(|member| member.input) else {
+        return Contents::damaged("the package has no data.tar".to_owned());
+    };
+    let contents = match stream::open(&input, limits) {
+        Ok(stream) => contents::of_stream(stream, limits),
+        Err(error) => Contents::damaged(error.to_string()),
+    };
+    if contents.not_an_archive || contents.single.is_some() {
+        return Contents::damaged("data.tar of the package is no tar archive".to_owned());
+    }
+    contents
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,369 @@
+//! The entries of one tar archive: programs are kept, the rest is counted.
+
+use super::stream::{InputReader, Stream};
+use crate::image::Input;
+use crate::limits::Limits;
+use std::collections::HashMap;
+use std::io::{self, BufReader, Read, Write};
+use tar::{Archive, EntryType};
+
+/// Longest name or link target, in bytes; longer ones are refused (Linux `PATH_MAX`).
+const MOST_NAME: u64 = 4096;
+/// Largest extended header, in bytes.
+const MOST_HEADER: u64 = 1 << 20;
+/// Largest manifest of an image kept, in bytes.
+const MOST_MANIFEST: u64 = 8 << 20;
+/// Bytes of a file by which it is recognised.
+const START: usize = 512;
+
+/// One file that was kept, or refused.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    /// Its name inside the archive, beginning with `/`; empty for the archive itself.
+    pub name: String,
+    /// Its bytes, or why it was refused.
+    pub bytes: Result<Input, String>,
+    /// Whether it is ELF or an archive of object files, as against a package or a manifest.
+    pub is_program: bool,
+    /// Hard links share it.
+    pub id: usize,
+}
+
+/// What happened to a name in a layer, in order.
+#[derive(Debug, Clone)]
+pub(super) enum Event {
+    /// A file, by its place in `found`; `None` for one that is not kept.
+    File(Option<usize>),
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Symlink(String),
+}
+
+/// The entries of an archive.
+#[derive(Debug, Default)]
+pub(super) struct Contents {
+    pub found: Vec<Found>,
+    /// All names with what they are, in order.
+    pub events: Vec<(String, Event)>,
+    pub skipped: u64,
+    /// The bytes are one compressed ELF file.
+    pub single: Option<Input>,
+    /// The bytes are no archive at all.
+    pub not_an_archive: bool,
+}
+
+impl Contents {
+    /// An archive of which nothing could be read.
+    pub(super) fn damaged(why: String) -> Self {
+        let mut contents = Self::default();
+        contents.refuse("", why);
+        contents
+    }
+
+    fn refuse(&mut self, name: &str, why: String) {
+        let id = self.found.len();
+        self.found.push(Found { name: name.to_owned(), bytes: Err(why), is_program: false, id });
+    }
+}
+
+/// Whether a block is a tar header: the checksum over its bytes is right (pax(1), "ustar Interchange Format").
+pub(super) fn is_tar(block: &[u8]) -> bool {
+    let Some(block) = block.get(..512) else { return false };
+    let Some(stored) = block.get(148..156) else { return false };
+    let digits: Vec<u8> = stored.iter().copied().filter(u8::is_ascii_digit).collect();
+    let stored = std::str::from_utf8(&digits).ok().and_then(|digits| u32::from_str_radix(digits, 8).ok());
+    let bytes = block.iter().enumerate();
+    let sum = bytes.map(|(at, byte)| if (148..156).contains(&at) { 32 } else { u32::from(*byte) }).sum();
+    stored == Some(sum) && block.first() != Some(&0)
+}
+
+/// Reads an archive that is not compressed: its files are parts of it and are not copied.
+pub(super) fn of_plain(input: &Input, limits: &Limits) -> Contents {
+    let reader = BufReader::new(InputReader::new(input));
+    read(reader, &Store::Parts(input.clone()), limits)
+}
+
+/// Reads a stream that may be an archive, or one compressed program.
+pub(super) fn of_stream(mut stream: Stream, limits: &Limits) -> Contents {
+    let mut start = [0; START];
+    let got = match fill(&mut stream, &mut start) {
+        Ok(got) => got,
+        Err(error) => return Contents::damaged(error.to_string()),
+    };
+    let start = start.get(..got).unwrap_or_default();
+    let whole = io::Cursor::new(start.to_vec()).chain(stream);
+    if start.starts_with(&object::elf::ELFMAG) {
+        let mut spool = match Spool::new() {
+            Ok(spool) => spool,
+            Err(error) => return Contents::damaged(error.to_string()),
+        };
+        return match spool.keep(whole, limits.stream_bytes).and_then(|(at, len)| spool.part(at, len)) {
+            Ok(single) => Contents { single: Some(single), ..Contents::default() },
+            Err(error) => Contents::damaged(error.to_string()),
+        };
+    }
+    if !is_tar(start) {
+        return Contents { not_an_archive: true, ..Contents::default() };
+    }
+    match Spool::new() {
+        Ok(spool) => read(whole, &Store::Spool(std::cell::RefCell::new(spool)), limits),
+        Err(error) => Contents::damaged(format!("no temporary file can be made: {error}")),
+    }
+}
+
+/// Where kept files go.
+enum Store {
+    /// They are parts of the archive.
+    Parts(Input),
+    /// They are copied one behind the other.
+    Spool(std::cell::RefCell<Spool>),
+}
+
+/// A temporary file without a name.
+struct Spool {
+    file: std::fs::File,
+    len: u64,
+}
+
+impl Spool {
+    fn new() -> io::Result<Self> {
+        Ok(Self { file: tempfile::tempfile()?, len: 0 })
+    }
+
+    /// Copies a whole file; more than `limit` bytes are an error.
+    fn keep(&mut self, from: impl Read, limit: u64) -> io::Result<(u64, u64)> {
+        let at = self.len;
+        let copied = io::copy(&mut from.take(limit.saturating_add(1)), &mut self.file);
+        self.file.flush()?;
+        // What was written counts even if the copy was cut short.
+        self.len = self.file.metadata()?.len();
+        let copied = copied?;
+        if copied > limit {
+            return Err(io::Error::other(format!("more than {limit} bytes")));
+        }
+        Ok((at, copied))
+    }
+
+    fn part(&self, at: u64, len: u64) -> io::Result<Input> {
+        let cut = || io::Error::other("the temporary file is cut");
+        Input::file(self.file.try_clone()?)?.part(at, len).ok_or_else(cut)
+    }
+}
+
+fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut got = 0;
+    while let Some(rest) = buffer.get_mut(got..).filter(|rest| !rest.is_empty()) {
+        match from.read(rest) {
+            Ok(0) => break,
+            Ok(n) => got += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(got)
+}
+
+/// A name from inside an archive: absolute, without `.`; `None` if it climbs or is no name.
+pub(super) fn clean(name: &[u8]) -> Result<String, &'static str> {
+    let text = String::from_utf8_lossy(name);
+    if name.len() as u64 > MOST_NAME {
+        return Err("its name is too long");
+    }
+    let mut out = String::new();
+    for part in text.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => return Err("its name leads out of the archive (..)"),
+            part => {
+                out.push('/');
+                out.push_str(part);
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// Whether an entry's file is kept: by what it begins with.
+fn is_program(start: &[u8]) -> bool {
+    start.starts_with(&object::elf::ELFMAG)
+        || (start.starts_with(&object::archive::MAGIC) && !start.starts_with(b"!<arch>\ndebian-binary"))
+}
+
+fn is_package(start: &[u8]) -> bool {
+    start.starts_with(b"!<arch>\ndebian-binary") || super::stream::is_compressed(start) || is_tar(start)
+}
+
+/// Extended headers that hold for the next entry.
+#[derive(Default)]
+struct Pending {
+    name: Option<Vec<u8>>,
+    link: Option<Vec<u8>>,
+}
+
+fn read(from: impl Read, store: &Store, limits: &Limits) -> Contents {
+    let mut contents = Contents::default();
+    let mut by_name: HashMap<String, usize> = HashMap::new();
+    let mut archive = Archive::new(from);
+    let entries = match archive.entries() {
+        Ok(entries) => entries.raw(true),
+        Err(error) => return Contents::damaged(error.to_string()),
+    };
+    let mut pending = Pending::default();
+    let mut count = 0usize;
+    for entry in entries {
+        let mut entry = match entry {
+            Ok(entry) => entry,
+            Err(error) => {
+                contents.refuse("", format!("damaged after {count} entries: {error}; the rest is not read"));
+                break;
+            }
+        };
+        count += 1;
+        if count > limits.package_entries {
+            let most = limits.package_entries;
+            contents.refuse("", format!("more than {most} entries; the rest is not read"));
+            break;
+        }
+        let kind = entry.header().entry_type();
+        if let Some(result) = extended(&mut entry, kind, &mut pending) {
+            if let Err(why) = result {
+                contents.refuse("", format!("entry {count}: {why}; the rest is not read"));
+                break;
+            }
+            continue;
+        }
+        let raw = pending.name.take().unwrap_or_else(|| entry.path_bytes().into_owned());
+        let link = pending.link.take().or_else(|| entry.link_name_bytes().map(std::borrow::Cow::into_owned));
+        let name = match clean(&raw) {
+            Ok(name) => name,
+            Err(why) => {
+                let shown = String::from_utf8_lossy(raw.get(..200).unwrap_or(&raw)).into_owned();
+                contents.refuse(&shown, format!("refused: {why}"));
+                continue;
+            }
+        };
+        match kind {
+            EntryType::Directory => contents.events.push((name, Event::Directory)),
+            EntryType::Symlink => {
+                let target = String::from_utf8_lossy(&link.unwrap_or_default()).into_owned();
+                contents.events.push((name, Event::Symlink(target)));
+            }
+            EntryType::Link => {
+                let target = link.and_then(|link| clean(&link).ok());
+                let of = target.and_then(|target| by_name.get(&target).copied());
+                if let Some(mut linked) = of.and_then(|at| contents.found.get(at).cloned()) {
+                    linked.name.clone_from(&name);
+                    by_name.insert(name.clone(), contents.found.len());
+                    contents.events.push((name, Event::File(Some(contents.found.len()))));
+                    contents.found.push(linked);
+                } else {
+                    contents.events.push((name, Event::File(None)));
+                }
+            }
+            kind if kind.is_file() || kind.is_contiguous() => {
+                let at = keep(&mut entry, &name, store, limits, &mut contents);
+                if let Some(at) = at {
+                    by_name.insert(name.clone(), at);
+                }
+                contents.events.push((name, Event::File(at)));
+            }
+            EntryType::GNUSparse => {
+                contents.refuse(&name, "refused: a sparse file of GNU tar, which is not read".to_owned());
+            }
+            // Devices and FIFOs are never opened.
+            _ => contents.events.push((name, Event::File(None))),
+        }
+    }
+    contents
+}
+
+/// Takes an extended header: a long name of GNU tar, or the records of pax. `None` if the entry is none.
+fn extended<R: Read>(
+    entry: &mut tar::Entry<'_, R>,
+    kind: EntryType,
+    pending: &mut Pending,
+) -> Option<Result<(), String>> {
+    let is_name = kind == EntryType::GNULongName || kind == EntryType::GNULongLink;
+    if !is_name && kind != EntryType::XHeader && kind != EntryType::XGlobalHeader {
+        return None;
+    }
+    let limit = if is_name { MOST_NAME } else { MOST_HEADER };
+    if entry.size() > limit {
+        return Some(Err(format!("an extended header of {} bytes", entry.size())));
+    }
+    let mut bytes = Vec::new();
+    if let Err(error) = entry.take(limit).read_to_end(&mut bytes) {
+        return Some(Err(error.to_string()));
+    }
+    if is_name {
+        while bytes.last() == Some(&0) {
+            bytes.pop();
+        }
+        if kind == EntryType::GNULongName {
+            pending.name = Some(bytes);
+        } else {
+            pending.link = Some(bytes);
+        }
+    } else if kind == EntryType::XHeader {
+        for record in tar::PaxExtensions::new(&bytes).flatten() {
+            match record.key_bytes() {
+                b"path" => pending.name = Some(record.value_bytes().to_vec()),
+                b"linkpath" => pending.link = Some(record.value_bytes().to_vec()),
+                _ => {}
+            }
+        }
+    }
+    Some(Ok(()))
+}
+
+/// Keeps a file if it is wanted. Gives its place in the list.
+fn keep<R: Read>(
+    entry: &mut tar::Entry<'_, R>,
+    name: &str,
+    store: &Store,
+    limits: &Limits,
+    contents: &mut Contents,
+) -> Option<usize> {
+    let size = entry.size();
+    let position = entry.raw_file_position();
+    let mut start = [0; START];
+    let got = match fill(entry, &mut start) {
+        Ok(got) => got,
+        Err(error) => {
+            contents.refuse(name, error.to_string());
+            return None;
+        }
+    };
+    let start = start.get(..got).unwrap_or_default();
+    let program = is_program(start);
+    let package = !program && is_package(start);
+    let manifest = start.trim_ascii_start().starts_with(b"{") || start.trim_ascii_start().starts_with(b"[");
+    if !program && !package && !(manifest && size <= MOST_MANIFEST) {
+        contents.skipped += 1;
+        return None;
+    }
+    // Packages are read as streams with limits of their own.
+    let limit = if package { limits.package_bytes } else { limits.stream_bytes };
+    let bytes = if size > limit {
+        Err(format!("refused: {size} bytes, more than {limit}"))
+    } else {
+        match store {
+            Store::Parts(input) => {
+                input.part(position, size).ok_or_else(|| "the archive ends inside it".to_owned())
+            }
+            Store::Spool(spool) => {
+                let whole = io::Cursor::new(start.to_vec()).chain(entry);
+                let mut spool = spool.borrow_mut();
+                match spool.keep(whole, limit) {
+                    Ok((_, copied)) if copied != size => Err("the archive ends inside it".to_owned()),
+                    Ok((at, copied)) => spool.part(at, copied).map_err(|error| error.to_string()),
+                    Err(error) => Err(error.to_string()),
+                }
+            }
+        }
+    };
+    let id = contents.found.len();
+    contents.found.push(Found { name: name.to_owned(), bytes, is_program: program, id });
+    Some(id)
+}

@@ -1,0 +1,111 @@
+//! Compressed streams, bounded.
+
+use crate::image::Input;
+use crate::limits::Limits;
+use std::io::{self, BufReader, Read};
+
+/// Bytes read at once.
+const WINDOW: usize = 128 << 10;
+/// Most memory an xz stream may ask for, in KiB; `xz -9` takes 65 MiB.
+const XZ_MEMORY: u32 = 256 << 10;
+const GZIP: &[u8] = &[0x1f, 0x8b];
+const XZ: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0];
+const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+
+/// Whether bytes begin like gzip (RFC 1952), xz or Zstandard (RFC 8878).
+pub(super) fn is_compressed(start: &[u8]) -> bool {
+    [GZIP, XZ, ZSTD].iter().any(|magic| start.starts_with(magic))
+}
+
+/// Reads an input from its beginning.
+pub(super) struct InputReader {
+    input: Input,
+    at: u64,
+}
+
+impl InputReader {
+    pub(super) fn new(input: &Input) -> Self {
+        Self { input: input.clone(), at: 0 }
+    }
+}
+
+impl Read for InputReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let got = self.input.read_at(self.at, buffer)?;
+        self.at = self.at.saturating_add(got as u64);
+        Ok(got)
+    }
+}
+
+/// A stream that ends with an error after so many bytes.
+pub(super) struct Bounded<R> {
+    inner: R,
+    left: u64,
+    limit: u64,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let got = self.inner.read(buffer)?;
+        self.left = self.left.checked_sub(got as u64).ok_or_else(|| {
+            io::Error::other(format!(
+                "more than {} bytes when decompressed; the rest is not read",
+                self.limit
+            ))
+        })?;
+        Ok(got)
+    }
+}
+
+/// A decompressed stream.
+pub(super) type Stream = Bounded<Box<dyn Read>>;
+
+/// Opens an input as a stream, decompressed by what it begins with.
+pub(super) fn open(input: &Input, limits: &Limits) -> io::Result<Stream> {
+    let mut start = [0; 8];
+    let got = input.read_at(0, &mut start)?;
+    let start = start.get(..got).unwrap_or_default();
+    let raw = BufReader::with_capacity(WINDOW, InputReader::new(input));
+    let inner: Box<dyn Read> = if start.starts_with(GZIP) {
+        Box::new(flate2::bufread::MultiGzDecoder::new(raw))
+    } else if start.starts_with(XZ) {
+        Box::new(lzma_rust2::XzReader::new_mem_limit(raw, true, XZ_MEMORY))
+    } else if start.starts_with(ZSTD) {
+        Box::new(Frames { raw: Some(raw), frame: None })
+    } else {
+        Box::new(raw)
+    };
+    Ok(Bounded { inner, left: limits.package_bytes, limit: limits.package_bytes })
+}
+
+type Frame = ruzstd::decoding::StreamingDecoder<BufReader<InputReader>, ruzstd::decoding::FrameDecoder>;
+
+/// Zstandard frames one after the other: the decoder reads one.
+struct Frames {
+    raw: Option<BufReader<InputReader>>,
+    frame: Option<Frame>,
+}
+
+impl Read for Frames {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        use std::io::BufRead;
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        loop {
+            if let Some(frame) = &mut self.frame {
+                let got = frame.read(buffer)?;
+                if got > 0 {
+                    return Ok(got);
+                }
+                self.raw = self.frame.take().map(Frame::into_inner);
+            }
+            let Some(mut raw) = self.raw.take() else { return Ok(0) };
+            if raw.fill_buf()?.is_empty() {
+                return Ok(0);
+            }
+            let frame = Frame::new(raw).map_err(|error| io::Error::other(error.to_string()))?;
+            self.frame = Some(frame);
+        }
+    }
+}

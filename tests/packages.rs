@@ -1,0 +1,135 @@
+//! Packages and images as targets: members are named, hostile ones refused by name, and nothing is written.
+
+mod common;
+
+use common::{json, run, testdata};
+use std::path::{Path, PathBuf};
+
+fn program() -> Vec<u8> {
+    std::fs::read(testdata("dwarf/gcc12-O2")).expect("the fixture")
+}
+
+fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut builder = tar::Builder::new(Vec::new());
+    for (name, bytes) in files {
+        let mut header = tar::Header::new_gnu();
+        header.as_gnu_mut().expect("gnu").name[..name.len()].copy_from_slice(name.as_bytes());
+        header.set_size(bytes.len() as u64);
+        header.set_mode(0o755);
+        header.set_cksum();
+        builder.append(&header, *bytes).expect("appended");
+    }
+    builder.into_inner().expect("an archive")
+}
+
+/// An archive as `ar` makes it.
+fn ar(members: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut bytes = b"!<arch>\n".to_vec();
+    for (name, content) in members {
+        bytes.extend(
+            format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", 0, 0, 0, "100644", content.len()).bytes(),
+        );
+        bytes.extend(*content);
+        if content.len() % 2 == 1 {
+            bytes.push(b'\n');
+        }
+    }
+    bytes
+}
+
+/// Compresses with a program that every system with packages has; `None` if it is not there.
+fn compressed(program: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+    use std::io::Write;
+    let mut child = std::process::Command::new(program)
+        .arg("-c")
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .ok()?;
+    let mut stdin = child.stdin.take()?;
+    let bytes = bytes.to_vec();
+    let writer = std::thread::spawn(move || stdin.write_all(&bytes));
+    let output = child.wait_with_output().ok()?;
+    writer.join().expect("no panic").expect("written");
+    output.status.success().then_some(output.stdout)
+}
+
+fn write(directory: &Path, name: &str, bytes: &[u8]) -> PathBuf {
+    let path = directory.join(name);
+    std::fs::write(&path, bytes).expect("written");
+    path
+}
+
+#[test]
+fn programs_of_packages_are_named_by_package_and_member() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let data = tar(&[("./usr/sbin/nginx", &program()), ("./usr/share/doc/x", b"text\n")]);
+    let mut targets = vec![write(directory.path(), "plain.tar", &data)];
+    for (tool, ending) in [("gzip", "gz"), ("xz", "xz"), ("zstd", "zst")] {
+        let Some(bytes) = compressed(tool, &data) else { continue };
+        targets.push(write(directory.path(), &format!("a.tar.{ending}"), &bytes));
+        let name = format!("data.tar.{ending}");
+        let deb = ar(&[("debian-binary", b"2.0\n"), ("control.tar.gz", b""), (&name, &bytes)]);
+        targets.push(write(directory.path(), &format!("{ending}.deb"), &deb));
+    }
+    assert!(targets.len() >= 3, "gzip is everywhere");
+    for target in &targets {
+        let (status, report) = json(["inspect".as_ref(), target.as_os_str()]);
+        assert_eq!(status, 0, "{}", target.display());
+        let facts = &report["targets"][0];
+        assert_eq!(facts["origin"], "archive");
+        assert_eq!(facts["path"], target.to_string_lossy().as_ref());
+        assert_eq!(facts["member"], "/usr/sbin/nginx");
+        assert_eq!(facts["optimization"]["level"], "O2");
+        assert_eq!((&report["summary"]["targets"], &report["summary"]["skipped"]), (&1.into(), &1.into()));
+        let text = run(["inspect".as_ref(), target.as_os_str()]).stdout;
+        assert!(text.starts_with(&format!("{}!/usr/sbin/nginx\n", target.display())), "{text}");
+    }
+    // On standard input, too.
+    let file = std::fs::File::open(&targets[1]).expect("opened");
+    let output = common::flagaudit().args(["inspect", "-", "-f", "json"]).stdin(file).output().expect("runs");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(report["targets"][0]["member"], "/usr/sbin/nginx");
+}
+
+#[test]
+fn a_hostile_entry_is_refused_by_name_and_the_rest_is_audited() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let inside = directory.path().join("inside");
+    std::fs::create_dir(&inside).expect("made");
+    let bytes = tar(&[("../escaped", &program()), ("good", &program())]);
+    let target = write(&inside, "hostile.tar", &bytes);
+    let run = run(["check".as_ref(), "--no-config".as_ref(), target.as_os_str()]);
+    assert_eq!(run.status, 2, "{}", run.stdout);
+    assert!(
+        run.stderr.contains("hostile.tar!../escaped") && run.stderr.contains("leads out"),
+        "{}",
+        run.stderr
+    );
+    assert!(run.stdout.contains("PASS  ") && run.stdout.contains("hostile.tar!/good"), "{}", run.stdout);
+    let names = |folder: &Path| std::fs::read_dir(folder).expect("a folder").count();
+    assert_eq!((names(directory.path()), names(&inside)), (1, 1), "nothing is unpacked");
+}
+
+#[test]
+fn a_damaged_package_is_status_2_and_keeps_what_was_read() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut bytes = tar(&[("good", &program()), ("late", &program())]);
+    bytes.truncate(bytes.len() - 4096);
+    let target = write(directory.path(), "cut.tar", &bytes);
+    let (status, report) = json(["inspect".as_ref(), target.as_os_str()]);
+    assert_eq!(status, 2);
+    let list = report["targets"].as_array().expect("a list");
+    assert!(list.iter().any(|facts| facts["member"] == "/good" && facts["status"] == "ok"), "{report}");
+    assert!(list.iter().any(|facts| facts["status"] == "failed"));
+    let deb = write(directory.path(), "no-data.deb", &ar(&[("debian-binary", b"2.0\n")]));
+    let run1 = run(["inspect".as_ref(), deb.as_os_str()]);
+    assert_eq!(run1.status, 2);
+    assert!(run1.stderr.contains("no data.tar"), "{}", run1.stderr);
+    let texts = write(directory.path(), "texts.tar", &tar(&[("readme", b"hello\n")]));
+    let run2 = run(["inspect".as_ref(), texts.as_os_str()]);
+    assert_eq!(run2.status, 2);
+    assert!(run2.stderr.contains("no ELF file in this package"), "{}", run2.stderr);
+    assert_eq!(run(["inspect".as_ref(), "--allow-empty".as_ref(), texts.as_os_str()]).status, 0);
+}
