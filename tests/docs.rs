@@ -59,6 +59,7 @@ fn workshop() -> tempfile::TempDir {
         std::fs::copy(testdata("dwarf/gcc12-lto-mixed"), path(bad)).expect("copied");
     }
     std::fs::copy(testdata("dwarf/gcc12-O2"), path("good/nginx")).expect("copied");
+    std::fs::write(path("nginx.conf"), "events {}\nhttp { server { listen 80; } }\n").expect("written");
     for policy in ["edge.toml", "flagaudit.toml"] {
         std::fs::write(path(policy), "schema = 1\nextends = \"builtin:release\"\n").expect("written");
     }
