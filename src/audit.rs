@@ -137,6 +137,9 @@ fn take_nginx(found: NginxFacts, facts: &mut Facts) -> Option<Claim> {
     if found.nginx.debug.value.is_some() {
         facts.instrumentation.debug_build = found.nginx.debug.clone();
     }
+    // What units or `.comment` name comes later and replaces it.
+    let line = found.nginx.compiler_line.as_deref();
+    facts.compilers.extend(line.filter(|_| facts.compilers.is_empty()).and_then(units::compiler_declared));
     facts.nginx = Some(found.nginx);
     facts.conflicts.extend(found.conflicts);
     facts.problems.extend(found.problems);
@@ -196,8 +199,11 @@ fn of_image(image: &Image, path: &Path, options: &Options, facts: &mut Facts) {
     let unframed = account::subtract(&crate::image::merge(seen.account.undescribed.clone()), &framed);
     seen.recorded_ranges = recorded_elsewhere(image, &unframed, &mut seen.claims, facts);
     seen.claims.extend(imports::claims(&linkage, symbols.dynamic(image, &linkage), &comment));
-    if facts.compilers.is_empty() {
-        facts.compilers = units::compilers_named(comment.compilers());
+    if facts.compilers.iter().all(|seen| seen.units == 0) {
+        let named = units::compilers_named(comment.compilers());
+        if !named.is_empty() {
+            facts.compilers = named;
+        }
     }
     let mut code = code::read(image, &table, &seen);
     code::name_modules(&mut code.seen.runs, &handlers);

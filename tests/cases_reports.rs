@@ -359,3 +359,19 @@ fn rust_is_judged_by_its_code_and_never_by_words() {
     assert_eq!(target["compilers"][0]["family"], "rustc");
     assert_eq!(check(&binary, &[]).0, 0);
 }
+
+#[test]
+fn the_compiler_is_taken_from_its_own_line_only() {
+    let of = |line: &str| {
+        let target = text(&format!(
+            "nginx version: nginx/1.28.0\nbuilt by {line}\nconfigure arguments: --with-threads\n"
+        ));
+        assert!(target["nginx"]["compiler_line"].as_str().unwrap().starts_with(line.lines().next().unwrap()));
+        target["compilers"][0].clone()
+    };
+    let seen = of("gcc 12.2.0 (Debian 12.2.0-14)");
+    assert_eq!((&seen["family"], &seen["version"]), (&"gcc".into(), &"12.2.0".into()));
+    let configured = "gcc Configured with: ../src/configure --with-gcc version 9.9";
+    assert_eq!(of(configured)["version"], Value::Null);
+    assert_eq!(of(&format!("{configured}\ngcc version 12.2.0 (Debian 12.2.0-14)"))["version"], "12.2.0");
+}

@@ -152,6 +152,9 @@ pub fn compiler(line: &str) -> Option<(&'static str, Option<&str>)> {
     let line = line.trim();
     let (family, rest) =
         NAMES.iter().find_map(|(prefix, family)| Some((*family, line.strip_prefix(prefix)?)))?;
+    // Where that pattern hit `Configured with:`, the line it was meant for may stand behind it.
+    let own_line = line.lines().skip(1).find_map(|line| line.trim().strip_prefix("gcc version "));
+    let rest = own_line.unwrap_or(rest);
     let word = rest.split_whitespace().next().unwrap_or_default();
     let is_version = word.starts_with(|c: char| c.is_ascii_digit())
         && word.split('.').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()));

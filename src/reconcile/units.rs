@@ -269,6 +269,18 @@ pub fn compilers_named<'a>(idents: impl Iterator<Item = &'a [u8]>) -> Vec<Compil
     list
 }
 
+/// The compiler that nginx's text names after `built by`.
+pub fn compiler_declared(line: &str) -> Option<CompilerSeen> {
+    let (family, version) = crate::nginx::declared::compiler(line)?;
+    Some(CompilerSeen {
+        family: family.to_owned(),
+        version: version.map(str::to_owned),
+        language: None,
+        units: 0,
+        raw: line.to_owned(),
+    })
+}
+
 /// The processor that recorded options ask for: the highest baseline of any unit.
 pub fn cpu(units: &[Unit], cpu: &mut Cpu) {
     let judged = units.iter().filter(|u| u.kind == UnitKind::Source && u.flags_recorded);
