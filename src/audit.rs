@@ -22,6 +22,9 @@ use std::path::Path;
 mod code;
 mod debug;
 mod members;
+mod modules;
+
+pub use modules::hold_modules;
 
 /// What the user asked for.
 #[derive(Debug, Clone, Default)]
