@@ -158,7 +158,7 @@ impl TargetArguments {
             }
             let name = subject.path.clone();
             match package::open(subject, limits) {
-                Err(subject) => all.push(subject),
+                Err(subject) => all.push(*subject),
                 Ok(package) => {
                     summary.skipped += package.skipped;
                     if package.subjects.is_empty() {
