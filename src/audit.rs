@@ -26,6 +26,9 @@ mod code;
 mod configuration;
 mod debug;
 mod members;
+mod modules;
+
+pub use modules::hold_modules;
 
 /// What the user asked for.
 #[derive(Debug, Clone, Default)]

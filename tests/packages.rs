@@ -133,3 +133,20 @@ fn a_damaged_package_is_status_2_and_keeps_what_was_read() {
     assert!(run2.stderr.contains("no ELF file in this package"), "{}", run2.stderr);
     assert_eq!(run(["inspect".as_ref(), "--allow-empty".as_ref(), texts.as_os_str()]).status, 0);
 }
+
+#[test]
+fn a_debug_file_beside_its_program_is_no_second_program() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for name in ["gcc12-stripped", "gcc12-stripped.debug"] {
+        std::fs::copy(testdata("elf").join(name), directory.path().join(name)).expect("copied");
+    }
+    let (status, report) = json(["inspect".as_ref(), directory.path().as_os_str()]);
+    assert_eq!(status, 0);
+    assert_eq!(report["targets"].as_array().map(Vec::len), Some(1), "{report}");
+    assert_eq!((&report["summary"]["targets"], &report["summary"]["skipped"]), (&1.into(), &1.into()));
+    assert_eq!(report["targets"][0]["debug_info"]["source"], "separate");
+    // Alone, it is what was asked for.
+    std::fs::remove_file(directory.path().join("gcc12-stripped")).expect("removed");
+    let (_, report) = json(["inspect".as_ref(), directory.path().as_os_str()]);
+    assert_eq!(report["targets"].as_array().map(Vec::len), Some(1));
+}

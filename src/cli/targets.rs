@@ -2,7 +2,7 @@
 
 use super::{complain, processes};
 use crate::audit::{self, Options};
-use crate::facts::{Facts, Origin, Status};
+use crate::facts::{Facts, Kind, Origin, Status};
 use crate::image::companion;
 use crate::limits::Limits;
 use crate::report::Summary;
@@ -10,6 +10,7 @@ use crate::target::{Subject, directory, package, process};
 use anyhow::{Context, bail};
 use clap::Args;
 use rayon::prelude::*;
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io::Read;
 use std::os::unix::ffi::OsStringExt;
@@ -124,7 +125,11 @@ impl TargetArguments {
             nginx_conf: self.nginx_conf.clone(),
         };
         let subjects = self.open_packages(subjects, &options.limits, &mut summary, &mut incomplete);
-        let targets = self.run(&subjects, &options)?;
+        let mut targets = self.run(&subjects, &options)?;
+        audit::hold_modules(&subjects, &mut targets, &options);
+        let before = targets.len();
+        drop_companions(&mut targets);
+        summary.skipped += (before - targets.len()) as u64;
         for facts in &targets {
             summary.count(facts.status);
             incomplete |= facts.status == Status::Failed;
@@ -160,7 +165,7 @@ impl TargetArguments {
             }
             let name = subject.path.clone();
             match package::open(subject, limits) {
-                Err(subject) => all.push(subject),
+                Err(subject) => all.push(*subject),
                 Ok(package) => {
                     summary.skipped += package.skipped;
                     if package.subjects.is_empty() {
@@ -210,4 +215,16 @@ impl TargetArguments {
         }
         Ok(named)
     }
+}
+
+/// Drops separate debug files that a walk met beside the programs they belong to: they are part of what is known of
+/// those, and no programs of their own.
+fn drop_companions(targets: &mut Vec<Facts>) {
+    let is_debug = |facts: &Facts| facts.elf.as_ref().is_some_and(|elf| elf.kind == Kind::SeparateDebug);
+    let id = |facts: &Facts| facts.elf.as_ref().and_then(|elf| elf.build_id.clone());
+    let programs: HashSet<String> = targets.iter().filter(|facts| !is_debug(facts)).filter_map(id).collect();
+    targets.retain(|facts| {
+        let walked = matches!(facts.origin, Origin::Directory | Origin::Archive);
+        !(walked && is_debug(facts) && id(facts).is_some_and(|id| programs.contains(&id)))
+    });
 }

@@ -8,6 +8,7 @@ use crate::facts::{Facts, Unit, UnitKind};
 use crate::finding::normalise_unit;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
 /// Most names listed with one change.
 const MOST_NAMES: usize = 20;
@@ -50,10 +51,9 @@ pub(super) fn compare(old: &Facts, new: &Facts, ledger: &mut Ledger) {
 pub(super) fn direction(old: Level, new: Level) -> Direction {
     match (old, new) {
         _ if old == new => Neutral,
-        (Level::Unknown, _) | (_, Level::Unknown) => Neutral,
         (Level::Optimized, Level::O0) => Worse,
         (Level::O0, Level::Optimized) => Better,
-        (Level::Optimized, _) | (_, Level::Optimized) => Neutral,
+        (Level::Optimized | Level::Unknown, _) | (_, Level::Optimized | Level::Unknown) => Neutral,
         _ if new < old => Worse,
         _ => Better,
     }
@@ -116,7 +116,7 @@ fn by_unit(old: &[Unit], new: &[Unit], ledger: &mut Ledger) {
         let mut sentence = format!("{} {word}", units_word(count));
         let mut change = Neutral;
         if word == "added" && added_o0 > 0 {
-            sentence.push_str(&format!(", {added_o0} of them -O0"));
+            let _ = write!(sentence, ", {added_o0} of them -O0");
             change = Worse;
         }
         let (a, b) = if word == "added" { (Value::Null, json!(count)) } else { (json!(count), Value::Null) };

@@ -243,10 +243,13 @@ fn held<T: Serialize + PartialEq>(
     }
 }
 
+// The signature is that of every comparison of held values.
+#[allow(clippy::trivially_copy_pass_by_ref)]
 fn wanted(_: &bool, new: &bool) -> Direction {
     if *new { Better } else { Worse }
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref)]
 fn unwanted(_: &bool, new: &bool) -> Direction {
     if *new { Worse } else { Better }
 }

@@ -28,12 +28,12 @@ pub struct Package {
 
 /// Opens a target as a package. `Err` gives it back as it is if it is none, with its bytes where they could be read
 /// only once.
-pub fn open(subject: Subject, limits: &Limits) -> Result<Package, Subject> {
-    let Ok(input) = subject.open(limits.stream_bytes) else { return Err(subject) };
+pub fn open(subject: Subject, limits: &Limits) -> Result<Package, Box<Subject>> {
+    let Ok(input) = subject.open(limits.stream_bytes) else { return Err(Box::new(subject)) };
     // Standard input can be read only once.
     let subject = Subject { input: Some(input.clone()), ..subject };
     let Some(kind) = kind(&input) else {
-        return Err(subject);
+        return Err(Box::new(subject));
     };
     let contents = match kind {
         Kind::Deb => deb(&input, limits),
@@ -45,10 +45,10 @@ pub fn open(subject: Subject, limits: &Limits) -> Result<Package, Subject> {
     };
     // One compressed file is that file.
     if let Some(single) = contents.single {
-        return Err(Subject { input: Some(single), ..subject });
+        return Err(Box::new(Subject { input: Some(single), ..subject }));
     }
     if contents.not_an_archive {
-        return Err(subject);
+        return Err(Box::new(subject));
     }
     let contents = match layers::image(&contents, limits) {
         Some(image) => image,

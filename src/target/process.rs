@@ -86,7 +86,7 @@ pub fn list() -> io::Result<Vec<u32>> {
     Ok(pids)
 }
 
-/// What `/proc/N/stat` says (proc_pid_stat(5)).
+/// What `/proc/N/stat` says (`proc_pid_stat(5)`).
 struct Stat {
     name: String,
     state: u8,

@@ -339,7 +339,8 @@ fn keep<R: Read>(
     let program = is_program(start);
     let package = !program && is_package(start);
     let manifest = start.trim_ascii_start().starts_with(b"{") || start.trim_ascii_start().starts_with(b"[");
-    if !program && !package && !(manifest && size <= MOST_MANIFEST) {
+    let wanted = program || package || (manifest && size <= MOST_MANIFEST);
+    if !wanted {
         contents.skipped += 1;
         return None;
     }

@@ -29,7 +29,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-fn open_bytes(bytes: Vec<u8>, limits: &Limits) -> Result<Package, Subject> {
+fn open_bytes(bytes: Vec<u8>, limits: &Limits) -> Result<Package, Box<Subject>> {
     let subject = Subject { input: Some(Input::memory(bytes)), ..Subject::new("a.tar", Origin::File) };
     open(subject, limits)
 }
