@@ -135,18 +135,9 @@ pub fn reconcile(mut seen: Witnessed) -> Outcome {
         }
     }
     let fallback = fallback(&seen, declared, recorded_elsewhere);
-    // Go's command records the options of the whole program.
-    let whole_file = seen
-        .claims
-        .iter()
-        .filter(|c| {
-            c.strength == Strength::Recorded && c.scope == Scope::File && c.fact == "optimization.level"
-        })
-        .map(claimed_level)
-        .find(|level| *level != Level::Unknown);
     for range in &seen.account.undescribed {
         let size = range.end - range.start;
-        if let Some(level) = seen.recorded_at(range).or(whole_file) {
+        if let Some(level) = seen.recorded_at(range) {
             text.recorded += size;
             let share = shares.entry(level).or_default();
             share.1 += u64::from(seen.code.covers(range));
