@@ -8,8 +8,8 @@ corpus=${1:?usage: benches/compare.sh CORPUS [VMLINUX]}
 vmlinux=${2:-}
 n=${N:-5}
 cd "$(dirname "$0")/.."
-cargo build --locked --release --quiet
-ours=$PWD/target/release/flagaudit
+[ -n "${SKIP_BUILD:-}" ] || cargo build --locked --release --quiet
+ours=${CARGO_TARGET_DIR:-$PWD/target}/release/flagaudit
 
 python3 - "$n" "$ours" "$corpus" "$vmlinux" <<'PY'
 import os, resource, shutil, statistics, subprocess, sys, time

@@ -1,5 +1,7 @@
 //! Damaged and lying files: bounded time and memory, what can be had is had, and what was lost is told.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::testdata;

@@ -41,13 +41,12 @@ fn seen(bytes: Vec<u8>, limits: &Limits) -> (Vec<String>, Vec<(String, String)>)
     for subject in package.subjects {
         assert_eq!((subject.path.as_path(), subject.origin), (Path::new("a.tar"), Origin::Archive));
         let name = subject.member.clone().unwrap_or_default();
-        match &subject.refused {
-            Some(why) => refused.push((name, why.clone())),
-            None => {
-                let input = subject.open(1 << 20).unwrap();
-                assert!(input.read_vec(0, 4, 4, "magic").unwrap() == b"\x7fELF");
-                found.push(name);
-            }
+        if let Some(why) = &subject.refused {
+            refused.push((name, why.clone()));
+        } else {
+            let input = subject.open(1 << 20).unwrap();
+            assert!(input.read_vec(0, 4, 4, "magic").unwrap() == b"\x7fELF");
+            found.push(name);
         }
     }
     (found, refused)
