@@ -21,12 +21,14 @@ pub mod input;
 pub mod linkage;
 pub mod notes;
 pub mod pointers;
+pub mod ranges;
 pub mod reader;
 pub mod relocate;
 pub mod sections;
 pub mod symbols;
 
 pub use input::Input;
+pub use ranges::merge;
 pub use reader::{SectionData, SectionReader};
 
 /// Why no image could be made at all.
@@ -320,29 +322,5 @@ impl Image {
     /// Whether this is a relocatable file, whose addresses mean nothing before relocation.
     pub fn is_relocatable(&self) -> bool {
         self.header.kind == elf::ET_REL
-    }
-}
-
-/// Sorts ranges and joins those that touch or overlap; empty ones are dropped.
-pub fn merge(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
-    ranges.retain(|r| r.start < r.end);
-    ranges.sort_by_key(|r| (r.start, r.end));
-    let mut merged: Vec<Range<u64>> = Vec::with_capacity(ranges.len());
-    for range in ranges {
-        match merged.last_mut() {
-            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
-            _ => merged.push(range),
-        }
-    }
-    merged
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn merging_joins_touching_ranges_and_drops_empty_ones() {
-        assert_eq!(merge(vec![5..9, 0..3, 3..4, 7..12, 20..20]), vec![0..4, 5..12]);
     }
 }

@@ -278,7 +278,8 @@ fn fill_units(seen: &mut Witnessed) {
                 .filter(|(_, l)| **l == Level::O0)
                 .map(|(r, _)| r.end - r.start)
                 .sum();
-            unit.level = if o0 * 2 > account::total(live) { Level::O0 } else { Level::Optimized };
+            unit.level =
+                if o0 * 2 > crate::image::ranges::total(live) { Level::O0 } else { Level::Optimized };
             unit.strength = Strength::Inferred;
             unit.sources = vec![Source::CodeShape];
         }
@@ -325,7 +326,7 @@ fn conclude(outcome: &mut Outcome, seen: &Witnessed, fallback: (Level, Strength,
     if o0_code {
         candidates.push((Level::O0, Strength::Inferred, vec![Source::CodeShape]));
     }
-    let bare = account::total(&seen.account.undescribed);
+    let bare = crate::image::ranges::total(&seen.account.undescribed);
     if judged.is_empty() || (bare > 0 && optimization.text.unknown == 0) {
         // The declaration speaks of the program as a whole; beside units that recorded their level
         // only what the code of the rest shows is added.

@@ -8,8 +8,8 @@
 //! Absence of tail calls proves nothing (gcc makes them from `-O2` on); one tail call proves optimization.
 
 use crate::facts::Problem;
-use crate::image::Image;
 use crate::image::functions::{Function, range_at, runtime_sections};
+use crate::image::{Image, merge, ranges};
 use object::elf;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -94,7 +94,14 @@ pub fn judge(image: &Image, functions: &[Function], selection: &Selection) -> Co
         Ok(machine) => machine,
         Err(why) => return CodeShape::unknown(why),
     };
-    let gaps = discover::uncovered(image, functions);
+    // Only text that is asked for is searched for functions; a sample is drawn from known ones alone.
+    let gaps = match selection {
+        Selection::All => discover::uncovered(image, functions),
+        Selection::Ranges(wanted) => {
+            ranges::intersect(&discover::uncovered(image, functions), &merge(wanted.clone()))
+        }
+        Selection::Sample(_) => Vec::new(),
+    };
     if gaps.is_empty() {
         return judge_known(image, machine, functions, selection);
     }
