@@ -101,7 +101,7 @@ pub fn is_judged(unit: &Unit) -> bool {
 /// Decides.
 pub fn reconcile(mut seen: Witnessed) -> Outcome {
     let declared = seen.declared.as_ref().map_or(Level::Unknown, claimed_level);
-    let recorded_elsewhere = recorded_claims(&seen.claims);
+    let recorded_elsewhere = seen.recorded_at_large();
     fill_units(&mut seen);
     let mut shares: BTreeMap<Level, (u64, u64, u64)> = BTreeMap::new();
     let mut text = TextAccount {
@@ -193,6 +193,28 @@ impl Witnessed {
         }
         here.iter().map(|(_, level)| *level).min()
     }
+
+    /// The level recorded without saying for which unit, as far as it may be taken for the code that no unit describes.
+    /// Notes that name their ranges speak of the rest only where they are the rule: the start code and the static
+    /// libraries of some distributions carry such notes into programs that were built without.
+    fn recorded_at_large(&self) -> Option<(Level, Source)> {
+        let known: Vec<Range<u64>> = self.recorded_ranges.iter().map(|(range, _)| range.clone()).collect();
+        let bare = account::total(&self.account.undescribed);
+        let noted = account::total(&account::intersect(&self.account.undescribed, &known));
+        let spread = noted > 0 && noted >= bare / 2;
+        recorded_claims(self.claims.iter().filter(|c| c.scope != Scope::Ranges || spread))
+    }
+
+    /// Whether a level recorded for ranges of the text was recorded for code that one of these units describes.
+    fn notes_meet_units(&self, level: Level) -> bool {
+        let noted: Vec<Range<u64>> = self
+            .recorded_ranges
+            .iter()
+            .filter(|(_, l)| *l == level)
+            .map(|(range, _)| range.clone())
+            .collect();
+        self.account.live.iter().any(|live| !account::intersect(live, &noted).is_empty())
+    }
 }
 
 impl CodeSeen {
@@ -246,9 +268,9 @@ pub fn claimed_level(claim: &Claim) -> Level {
 }
 
 /// The lowest level of claims that a compiler recorded without saying for which unit.
-fn recorded_claims(claims: &[Claim]) -> Option<(Level, Source)> {
+fn recorded_claims<'a>(claims: impl IntoIterator<Item = &'a Claim>) -> Option<(Level, Source)> {
     claims
-        .iter()
+        .into_iter()
         .filter(|c| c.strength == Strength::Recorded && c.fact == "optimization.level")
         .map(|c| (claimed_level(c), c.source))
         .filter(|(level, _)| *level != Level::Unknown)
@@ -521,6 +543,9 @@ fn conflicts(seen: &Witnessed, declared: Level) -> Vec<Conflict> {
     // Recorded command lines that cannot be attributed must at least name levels that some unit has.
     for claim in seen.claims.iter().filter(|c| c.strength == Strength::Recorded) {
         let level = claimed_level(claim);
+        if claim.scope == Scope::Ranges && !seen.notes_meet_units(level) {
+            continue;
+        }
         if level != Level::Unknown && !own.is_empty() && own.iter().all(|u| u.level != level) {
             let least = own.iter().map(|u| u.level).min().unwrap_or_default();
             add(vec![claim.clone(), recorded(&own, least)]);
@@ -538,5 +563,45 @@ fn code_claim(seen: &Witnessed, level: Level) -> Claim {
         scope: Scope::File,
         at: None,
         quote: Some(seen.code.sentence.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A program of 1,000 optimized bytes that no unit describes, of which a note names the given ones as `-O2`.
+    fn with_note(noted: Range<u64>) -> Outcome {
+        let claim = Claim {
+            fact: "optimization.level".to_owned(),
+            value: json!(Level::O2),
+            strength: Strength::Recorded,
+            source: Source::Annobin,
+            scope: Scope::Ranges,
+            at: None,
+            quote: None,
+        };
+        reconcile(Witnessed {
+            account: Account { bytes: 1000, undescribed: vec![0..100, 100..1000], ..Account::default() },
+            code: CodeSeen { whole: Whole::Optimized, ..optimized(&[0..100, 100..1000]) },
+            recorded_ranges: vec![(noted, Level::O2)],
+            claims: vec![claim],
+            ..Witnessed::default()
+        })
+    }
+
+    fn optimized(functions: &[Range<u64>]) -> CodeSeen {
+        let functions = functions.iter().map(|range| (range.clone(), State::Optimized)).collect();
+        CodeSeen { functions, ..CodeSeen::default() }
+    }
+
+    #[test]
+    fn a_note_on_a_little_code_does_not_speak_of_the_rest() {
+        let little = with_note(0..100);
+        let share = little.optimization.by_level.iter().find(|share| share.level == Level::O2).unwrap();
+        assert_eq!(share.text_bytes, 100);
+        assert_eq!(little.optimization.level, Level::Optimized);
+        // A program built with notes has code of other origin in it, too: there it is the analogy that holds.
+        assert_eq!(with_note(100..1000).optimization.level, Level::O2);
     }
 }

@@ -246,3 +246,24 @@ fn a_name_that_is_not_utf8_is_kept_byte_for_byte() {
     let text = run(["inspect".as_ref(), path.as_os_str()]);
     assert!(!text.stdout.contains('\x1b'), "{:?}", text.stdout);
 }
+
+#[test]
+fn check_says_what_of_a_policy_is_in_vain() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let policy = folder.path().join("p.toml");
+    let check = |text: &str, quiet: bool| {
+        std::fs::write(&policy, text).expect("written");
+        let mut arguments = vec!["check".into(), testdata("dwarf/gcc12-O2").into_os_string()];
+        arguments.extend(["--policy".into(), policy.clone().into_os_string()]);
+        arguments.extend(quiet.then(|| "--quiet".into()));
+        run(arguments)
+    };
+    let misspelt = "extends = \"builtin:release\"\n[nginx.configure]\nforbid = [\"--with-debg\"]\n";
+    let told = check(misspelt, false);
+    assert_eq!(told.status, 0);
+    assert!(told.stderr.contains("did you mean `--with-debug`?"), "{}", told.stderr);
+    assert_eq!(check(misspelt, true).stderr, "");
+    let empty = check("", false);
+    assert!(empty.stderr.contains("names no minimum level"), "{}", empty.stderr);
+    assert_eq!(check("extends = \"builtin:release\"\n", false).stderr, "");
+}

@@ -68,6 +68,9 @@ pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<u8> {
             .with_context(|| format!("--today {text}: not a date of the form YYYY-MM-DD"))?,
     };
     let policy = load(arguments)?;
+    if !arguments.output.quiet {
+        warn_of(&policy, today);
+    }
     let baseline =
         arguments.baseline.as_deref().map(|path| Baseline::read(path, &policy, today)).transpose()?;
     let audited = arguments.targets.audit()?;
@@ -144,6 +147,21 @@ fn rule_docs() -> Vec<RuleDoc> {
             severity: rule.severity,
         })
         .collect()
+}
+
+/// Says what of the policy is in vain, as `policy validate` does: an entry with a typing error forbids nothing, and who
+/// only ever runs `check` would not learn of it. A policy that asks no level of the code says so, too.
+fn warn_of(policy: &LoadedPolicy, today: Date) {
+    let diagnostics = known::with(|known| crate::policy::validate(policy, known, today));
+    if !diagnostics.is_empty() {
+        known::print(&diagnostics);
+    }
+    if policy.base().optimization.minimum.is_none() {
+        complain(&format!(
+            "the policy {} names no minimum level, so unoptimized code passes; extends = \"builtin:release\" asks for O1",
+            policy.path()
+        ));
+    }
 }
 
 fn load(arguments: &CheckArguments) -> anyhow::Result<LoadedPolicy> {

@@ -58,6 +58,26 @@ pub(super) fn write(output: &OutputArguments, text: &str) -> anyhow::Result<()> 
 }
 
 fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let kind = match std::fs::metadata(path) {
+        Ok(metadata) => Some(metadata.file_type()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    match kind {
+        // Renaming over a device would put a file in its place (as root even over /dev/null), and what reads a pipe
+        // would wait for ever.
+        Some(kind) if !kind.is_file() => {
+            let mut file = std::fs::File::options().write(true).open(path)?;
+            file.write_all(bytes)
+        }
+        // A symbolic link goes on pointing where it points.
+        Some(_) => replace(&std::fs::canonicalize(path)?, bytes),
+        None => replace(path, bytes),
+    }
+}
+
+/// Writes a temporary file beside `path` and renames it.
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(bytes)?;
@@ -82,4 +102,32 @@ pub(super) fn append_job_summary(text: &str) -> anyhow::Result<()> {
 /// The directory that relative paths in a report are relative to.
 pub(super) fn working_directory() -> Option<std::path::PathBuf> {
     std::env::current_dir().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::FileTypeExt as _;
+
+    #[test]
+    fn a_device_stays_a_device() {
+        let folder = tempfile::tempdir().unwrap();
+        // Through a link, so that a failure of this test does not cost the machine its /dev/full.
+        let link = folder.path().join("full");
+        std::os::unix::fs::symlink("/dev/full", &link).unwrap();
+        let error = write_file(&link, b"report").expect_err("the device is full");
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        assert!(std::fs::metadata(&link).unwrap().file_type().is_char_device());
+    }
+
+    #[test]
+    fn a_link_is_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (link, file) = (folder.path().join("latest"), folder.path().join("report"));
+        std::fs::write(&file, "old").unwrap();
+        std::os::unix::fs::symlink("report", &link).unwrap();
+        write_file(&link, b"new").unwrap();
+        assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(std::fs::read(&file).unwrap(), b"new");
+    }
 }

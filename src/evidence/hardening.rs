@@ -237,6 +237,11 @@ fn canary(
             Some(None) => Held::unknown(),
         };
     }
+    // A C library refers to its own copy, which is there however it was compiled: its code tells.
+    if table.iter().any(|symbol| !symbol.undefined && symbol.base_name() == b"__stack_chk_fail") {
+        return reads_canary(image)
+            .map_or_else(Held::unknown, |value| Held::new(value, Strength::Structural, Source::CodeShape));
+    }
     // Neither Rust nor Go has stack protectors, so not using one says nothing there.
     let other_language = comment.names("rustc version") || image.section(".go.buildinfo").is_some();
     if other_language || !linkage.complete { Held::unknown() } else { structural(false) }
@@ -360,6 +365,13 @@ mod tests {
         let canary = hardening("h_pg").canary;
         assert_eq!((canary.value, canary.sources), (Some(false), vec![Source::CodeShape]));
         assert_eq!(hardening("pg-ssp").canary.value, Some(true));
+    }
+
+    #[test]
+    fn a_library_with_its_own_stack_protector_is_told_by_its_code() {
+        let canary = hardening("own-ssp.so").canary;
+        assert_eq!((canary.value, canary.sources), (Some(true), vec![Source::CodeShape]));
+        assert_eq!(hardening("own-nossp.so").canary.value, Some(false));
     }
 
     #[test]

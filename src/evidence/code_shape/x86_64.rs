@@ -256,6 +256,12 @@ impl Reader {
         scratch: &mut Scratch,
     ) {
         let f = &mut self.features;
+        if passes_through_memory(mnemonic) {
+            // The slot is a way into or out of the x87 unit, and no variable.
+            f.first_stored &= self.first_slot != Some(slot);
+            scratch.events.push((at, Event::Boundary));
+            return;
+        }
         f.slots += 1;
         let store = i.op0_kind() == OpKind::Memory;
         let moves = is_move(mnemonic);
@@ -405,6 +411,20 @@ impl Reader {
         self.features.varargs = self.saw_vararg_test;
         self.features
     }
+}
+
+/// Moves of integers and of the control word between memory and the x87 unit. There is no other way between it and the
+/// integer registers, so optimized code goes through the frame as well.
+fn passes_through_memory(mnemonic: Mnemonic) -> bool {
+    matches!(
+        mnemonic,
+        Mnemonic::Fild
+            | Mnemonic::Fist
+            | Mnemonic::Fistp
+            | Mnemonic::Fisttp
+            | Mnemonic::Fldcw
+            | Mnemonic::Fnstcw
+    )
 }
 
 fn is_stack_pointer(register: Register) -> bool {
