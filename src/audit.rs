@@ -10,6 +10,7 @@ use crate::facts::{
 use crate::image::functions::{self, FunctionTable};
 use crate::image::linkage::{self, Linkage};
 use crate::image::pointers::Pointers;
+use crate::image::ranges;
 use crate::image::symbols::Symbols;
 use crate::image::{Image, ImageError, Input, archive, companion, notes};
 use crate::limits::Limits;
@@ -199,8 +200,7 @@ fn of_image(image: &Image, path: &Path, options: &Options, facts: &mut Facts) {
     }
     seen.claims = std::mem::take(&mut facts.optimization.claims);
     let framed: Vec<Range<u64>> = table.functions.iter().map(|f| f.start..f.end).collect();
-    let unframed =
-        crate::image::ranges::subtract(&crate::image::merge(seen.account.undescribed.clone()), &framed);
+    let unframed = ranges::subtract(&crate::image::merge(seen.account.undescribed.clone()), &framed);
     seen.recorded_ranges = recorded_elsewhere(image, &unframed, &mut seen.claims, facts);
     seen.claims.extend(imports::claims(&linkage, symbols.dynamic(image, &linkage), &comment));
     if facts.compilers.iter().all(|seen| seen.units == 0) {

@@ -7,6 +7,7 @@
 use crate::compiler::Level;
 use crate::evidence::{Claim, Scope, Source, Strength};
 use crate::facts::{Bound, Conflict, FunctionRun, LevelShare, Optimization, TextAccount, Unit, UnitKind};
+use crate::image::ranges;
 use account::Account;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -199,8 +200,8 @@ impl Witnessed {
     /// libraries of some distributions carry such notes into programs that were built without.
     fn recorded_at_large(&self) -> Option<(Level, Source)> {
         let known: Vec<Range<u64>> = self.recorded_ranges.iter().map(|(range, _)| range.clone()).collect();
-        let bare = account::total(&self.account.undescribed);
-        let noted = account::total(&account::intersect(&self.account.undescribed, &known));
+        let bare = ranges::total(&self.account.undescribed);
+        let noted = ranges::total(&ranges::intersect(&self.account.undescribed, &known));
         let spread = noted > 0 && noted >= bare / 2;
         recorded_claims(self.claims.iter().filter(|c| c.scope != Scope::Ranges || spread))
     }
@@ -213,7 +214,7 @@ impl Witnessed {
             .filter(|(_, l)| *l == level)
             .map(|(range, _)| range.clone())
             .collect();
-        self.account.live.iter().any(|live| !account::intersect(live, &noted).is_empty())
+        self.account.live.iter().any(|live| !ranges::intersect(live, &noted).is_empty())
     }
 }
 
@@ -300,8 +301,7 @@ fn fill_units(seen: &mut Witnessed) {
                 .filter(|(_, l)| **l == Level::O0)
                 .map(|(r, _)| r.end - r.start)
                 .sum();
-            unit.level =
-                if o0 * 2 > crate::image::ranges::total(live) { Level::O0 } else { Level::Optimized };
+            unit.level = if o0 * 2 > ranges::total(live) { Level::O0 } else { Level::Optimized };
             unit.strength = Strength::Inferred;
             unit.sources = vec![Source::CodeShape];
         }
@@ -348,7 +348,7 @@ fn conclude(outcome: &mut Outcome, seen: &Witnessed, fallback: (Level, Strength,
     if o0_code {
         candidates.push((Level::O0, Strength::Inferred, vec![Source::CodeShape]));
     }
-    let bare = crate::image::ranges::total(&seen.account.undescribed);
+    let bare = ranges::total(&seen.account.undescribed);
     if judged.is_empty() || (bare > 0 && optimization.text.unknown == 0) {
         // The declaration speaks of the program as a whole; beside units that recorded their level
         // only what the code of the rest shows is added.

@@ -194,7 +194,7 @@ impl Layout {
 }
 
 fn look(path: &Path) -> Facts {
-    audit(&Subject { path: path.to_owned(), origin: Origin::File }, &Options::default())
+    audit(&Subject::new(path, Origin::File), &Options::default())
 }
 
 /// Most memory held since the last call, in bytes, from the kernel's high-water mark.
