@@ -1,5 +1,7 @@
 //! One file of every compiler, with the flags it was really built with.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::{json, testdata};

@@ -1,5 +1,7 @@
 //! Faults that users met in neighbouring tools, each as a case with the right answer.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::{json, run, testdata};

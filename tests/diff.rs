@@ -1,5 +1,7 @@
 //! `diff`: what changed between two builds, which way it goes, and the exit status that says so.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::{Run, flagaudit, json, run, testdata};

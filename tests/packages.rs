@@ -1,5 +1,7 @@
 //! Packages and images as targets: members are named, hostile ones refused by name, and nothing is written.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::{json, run, testdata};

@@ -1,5 +1,7 @@
 //! Running programs: what is audited is what runs, whatever became of its file.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::{Run, flagaudit, json, run, testdata};
