@@ -9,12 +9,13 @@ use crate::evidence::{Claim, Scope, Source, Strength};
 use crate::facts::{Bound, Conflict, FunctionRun, LevelShare, Optimization, TextAccount, Unit, UnitKind};
 use crate::image::ranges;
 use account::Account;
-use serde_json::json;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 pub mod account;
+mod claims;
 mod reason;
+mod runs;
 pub mod units;
 
 /// What the code of one function says.
@@ -168,15 +169,15 @@ pub fn reconcile(mut seen: Witnessed) -> Outcome {
         .into_iter()
         .map(|(level, (units, functions, text_bytes))| LevelShare { level, units, functions, text_bytes })
         .collect();
-    let runs = locate(&seen);
+    let runs = runs::locate(&seen);
     let mut outcome = Outcome {
         optimization: Optimization { by_level, text, ..Optimization::default() },
-        conflicts: conflicts(&seen, declared),
+        conflicts: claims::conflicts(&seen, declared),
         runs,
         ..Outcome::default()
     };
     conclude(&mut outcome, &seen, fallback);
-    outcome.optimization.claims = claims(&seen);
+    outcome.optimization.claims = claims::all(&seen);
     outcome.optimization.reason = reason::sentence(&outcome, &seen, declared);
     outcome.units = seen.units;
     outcome
@@ -375,233 +376,5 @@ fn conclude(outcome: &mut Outcome, seen: &Witnessed, fallback: (Level, Strength,
         && !nothing_read;
 }
 
-/// Runs of unoptimized code with the units they lie in; what was recorded as unoptimized and no unit
-/// describes is located, too.
-fn locate(seen: &Witnessed) -> Vec<FunctionRun> {
-    let mut runs = seen.code.runs.clone();
-    let recorded: Vec<Range<u64>> = seen
-        .account
-        .undescribed
-        .iter()
-        .filter(|range| seen.recorded_at(range) == Some(Level::O0))
-        .filter(|range| {
-            !runs.iter().any(|r| r.level == Level::O0 && r.start <= range.start && range.end <= r.end)
-        })
-        .cloned()
-        .collect();
-    runs.extend(recorded.into_iter().map(|range| FunctionRun {
-        functions: seen.code.within(&range).count().max(1) as u64,
-        start: range.start,
-        end: range.end,
-        name: None,
-        unit: None,
-        module: None,
-        level: Level::O0,
-    }));
-    runs.extend(suspects(seen, &runs));
-    runs.sort_by_key(|run| (run.start, run.end));
-    for run in &mut runs {
-        if run.unit.is_some() {
-            continue;
-        }
-        let of_unit = |live: &Vec<Range<u64>>| live.iter().any(|r| r.start < run.end && run.start < r.end);
-        let mut names = seen
-            .units
-            .iter()
-            .zip(&seen.account.live)
-            .filter(|(_, live)| of_unit(live))
-            .map(|(unit, _)| unit.name.as_str());
-        run.unit = names.next().map(str::to_owned);
-    }
-    runs
-}
-
-/// Suspected single functions named one by one; where there are more, it is the level of the whole that is in doubt.
-const SUSPECTS: usize = 8;
-
-/// Functions shaped like `-O0` code in units that recorded a higher level: an attribute or a pragma may have asked for
-/// it (the producer shows neither). They are suspected only, and change no level.
-fn suspects(seen: &Witnessed, runs: &[FunctionRun]) -> Vec<FunctionRun> {
-    if seen.code.whole == Whole::O0 {
-        return Vec::new();
-    }
-    let mut recorded: Vec<(u64, u64, usize)> = Vec::new();
-    for (index, (unit, live)) in seen.units.iter().zip(&seen.account.live).enumerate() {
-        let above = unit.kind == UnitKind::Source
-            && unit.strength == Strength::Recorded
-            && !matches!(unit.level, Level::O0 | Level::Unknown);
-        if above {
-            recorded.extend(live.iter().map(|range| (range.start, range.end, index)));
-        }
-    }
-    recorded.sort_unstable();
-    let unit_at = |range: &Range<u64>| {
-        let after = recorded.partition_point(|(start, ..)| *start <= range.start);
-        let (_, end, index) = recorded.get(after.checked_sub(1)?)?;
-        (range.end <= *end).then_some(*index)
-    };
-    let mut found = Vec::new();
-    for (range, _) in seen.code.functions.iter().filter(|(_, state)| *state == State::O0) {
-        let Some(unit) = unit_at(range).and_then(|index| seen.units.get(index)) else { continue };
-        if runs.iter().any(|run| run.start < range.end && range.start < run.end) {
-            continue;
-        }
-        found.push(FunctionRun {
-            start: range.start,
-            end: range.end,
-            name: None,
-            unit: Some(unit.name.clone()),
-            module: None,
-            level: Level::O0,
-            functions: 1,
-        });
-    }
-    if found.len() > SUSPECTS { Vec::new() } else { found }
-}
-
-fn claims(seen: &Witnessed) -> Vec<Claim> {
-    let mut claims: Vec<Claim> = Vec::new();
-    let mut groups: BTreeMap<(Level, Strength, Vec<Source>), (u64, &Unit)> = BTreeMap::new();
-    for unit in seen.units.iter().filter(|u| is_judged(u) && u.level != Level::Unknown) {
-        groups.entry((unit.level, unit.strength, unit.sources.clone())).or_insert((0, unit)).0 += 1;
-    }
-    for ((level, strength, sources), (count, unit)) in groups {
-        let Some(source) = sources.first() else { continue };
-        claims.push(Claim {
-            fact: "optimization.level".to_owned(),
-            value: json!(level),
-            strength,
-            source: *source,
-            scope: Scope::Unit,
-            at: None,
-            quote: Some(format!("{count} units, such as {}: {}", unit.name, reason::options_of(unit))),
-        });
-    }
-    claims.extend(seen.declared.clone());
-    claims.extend(seen.claims.iter().cloned());
-    if !seen.code.sentence.is_empty() {
-        let level = match seen.code.whole {
-            Whole::O0 | Whole::Mixed => Level::O0,
-            Whole::Optimized => Level::Optimized,
-            Whole::Unknown => Level::Unknown,
-        };
-        claims.push(Claim {
-            fact: "optimization.level".to_owned(),
-            value: json!(level),
-            strength: if level == Level::Unknown { Strength::None } else { Strength::Inferred },
-            source: Source::CodeShape,
-            scope: if seen.code.whole == Whole::Mixed { Scope::Ranges } else { Scope::File },
-            at: None,
-            quote: Some(seen.code.sentence.clone()),
-        });
-    }
-    claims
-}
-
-fn conflicts(seen: &Witnessed, declared: Level) -> Vec<Conflict> {
-    let mut conflicts = Vec::new();
-    let own: Vec<&Unit> = seen
-        .units
-        .iter()
-        .filter(|u| u.kind == UnitKind::Source && u.strength == Strength::Recorded && is_live(u, seen))
-        .collect();
-    let mut add = |claims: Vec<Claim>| {
-        conflicts.push(Conflict { fact: "optimization.level".to_owned(), claims });
-    };
-    let recorded = |units: &[&Unit], level: Level| Claim {
-        fact: "optimization.level".to_owned(),
-        value: json!(level),
-        strength: Strength::Recorded,
-        source: Source::DwarfProducer,
-        scope: Scope::Unit,
-        at: None,
-        quote: Some(reason::name_units(units)),
-    };
-    if let Some(claim) = seen.declared.as_ref().filter(|_| declared != Level::Unknown) {
-        let lower: Vec<&Unit> = own.iter().copied().filter(|u| u.level < declared).collect();
-        if let Some(worst) = lower.iter().map(|u| u.level).min() {
-            add(vec![claim.clone(), recorded(&lower, worst)]);
-        } else if !own.is_empty() && own.iter().all(|u| u.level > declared && u.level < Level::Optimized) {
-            let least = own.iter().map(|u| u.level).min().unwrap_or_default();
-            add(vec![claim.clone(), recorded(&own, least)]);
-        }
-        if own.is_empty() && declared > Level::O0 && matches!(seen.code.whole, Whole::O0 | Whole::Mixed) {
-            add(vec![claim.clone(), code_claim(seen, Level::O0)]);
-        }
-        if own.is_empty() && declared == Level::O0 && seen.code.whole == Whole::Optimized {
-            add(vec![claim.clone(), code_claim(seen, Level::Optimized)]);
-        }
-    }
-    if seen.code.cross_check_only
-        && seen.code.whole == Whole::O0
-        && !own.is_empty()
-        && own.iter().all(|u| u.level > Level::O0)
-    {
-        let least = own.iter().map(|u| u.level).min().unwrap_or_default();
-        add(vec![recorded(&own, least), code_claim(seen, Level::O0)]);
-    }
-    // Recorded command lines that cannot be attributed must at least name levels that some unit has.
-    for claim in seen.claims.iter().filter(|c| c.strength == Strength::Recorded) {
-        let level = claimed_level(claim);
-        if claim.scope == Scope::Ranges && !seen.notes_meet_units(level) {
-            continue;
-        }
-        if level != Level::Unknown && !own.is_empty() && own.iter().all(|u| u.level != level) {
-            let least = own.iter().map(|u| u.level).min().unwrap_or_default();
-            add(vec![claim.clone(), recorded(&own, least)]);
-        }
-    }
-    conflicts
-}
-
-fn code_claim(seen: &Witnessed, level: Level) -> Claim {
-    Claim {
-        fact: "optimization.level".to_owned(),
-        value: json!(level),
-        strength: Strength::Inferred,
-        source: Source::CodeShape,
-        scope: Scope::File,
-        at: None,
-        quote: Some(seen.code.sentence.clone()),
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A program of 1,000 optimized bytes that no unit describes, of which a note names the given ones as `-O2`.
-    fn with_note(noted: Range<u64>) -> Outcome {
-        let claim = Claim {
-            fact: "optimization.level".to_owned(),
-            value: json!(Level::O2),
-            strength: Strength::Recorded,
-            source: Source::Annobin,
-            scope: Scope::Ranges,
-            at: None,
-            quote: None,
-        };
-        reconcile(Witnessed {
-            account: Account { bytes: 1000, undescribed: vec![0..100, 100..1000], ..Account::default() },
-            code: CodeSeen { whole: Whole::Optimized, ..optimized(&[0..100, 100..1000]) },
-            recorded_ranges: vec![(noted, Level::O2)],
-            claims: vec![claim],
-            ..Witnessed::default()
-        })
-    }
-
-    fn optimized(functions: &[Range<u64>]) -> CodeSeen {
-        let functions = functions.iter().map(|range| (range.clone(), State::Optimized)).collect();
-        CodeSeen { functions, ..CodeSeen::default() }
-    }
-
-    #[test]
-    fn a_note_on_a_little_code_does_not_speak_of_the_rest() {
-        let little = with_note(0..100);
-        let share = little.optimization.by_level.iter().find(|share| share.level == Level::O2).unwrap();
-        assert_eq!(share.text_bytes, 100);
-        assert_eq!(little.optimization.level, Level::Optimized);
-        // A program built with notes has code of other origin in it, too: there it is the analogy that holds.
-        assert_eq!(with_note(100..1000).optimization.level, Level::O2);
-    }
-}
+mod tests;

@@ -1,0 +1,130 @@
+use super::*;
+use crate::evidence::testing::open;
+
+fn facts(name: &str) -> (facts::Elf, Linkage) {
+    let image = open(name);
+    let linkage = read(&image);
+    (elf_facts(&image, &linkage, None), linkage)
+}
+
+#[test]
+fn relocation_protection_needs_immediate_binding_to_be_full() {
+    for (name, relro, now) in [
+        ("h_norelro", Relro::None, false),
+        ("h_nopie", Relro::Partial, false),
+        ("h_relro", Relro::Full, true),
+        ("musl-static", Relro::Full, true),
+    ] {
+        let linkage = facts(name).1;
+        assert_eq!((linkage.relro, linkage.bind_now), (Some(relro), Some(now)), "{name}");
+    }
+}
+
+#[test]
+fn kinds_are_told_apart() {
+    for (name, kind, machine, is_static) in [
+        ("h_nopie", Kind::Executable, "x86-64", false),
+        ("h_relro", Kind::Pie, "x86-64", false),
+        ("musl-static", Kind::Executable, "x86-64", true),
+        ("ptr-pie", Kind::Pie, "x86-64", false),
+        ("cet", Kind::SharedObject, "x86-64", false),
+        ("a64-bti.so", Kind::SharedObject, "aarch64", false),
+        ("ppc32.so", Kind::SharedObject, "ppc", false),
+        ("gcc12-m32", Kind::SharedObject, "i386", false),
+        ("gas.o", Kind::Relocatable, "x86-64", false),
+        ("gcc12-stripped.debug", Kind::SeparateDebug, "x86-64", false),
+        ("gcc12-dwz-alt.debug", Kind::SeparateDebug, "x86-64", false),
+        ("gcc12-split-t.dwo", Kind::Relocatable, "x86-64", false),
+    ] {
+        let (elf, _) = facts(name);
+        assert_eq!((elf.kind, elf.machine.as_str(), elf.is_static), (kind, machine, is_static), "{name}");
+    }
+}
+
+#[test]
+fn names_and_flags_of_the_dynamic_table() {
+    let (elf, linkage) = facts("h_asan");
+    assert_eq!(elf.needed, ["libasan.so.8", "libc.so.6"]);
+    assert_eq!(elf.interpreter.as_deref(), Some("/lib64/ld-linux-x86-64.so.2"));
+    assert!(linkage.complete && !linkage.text_relocations && !elf.stripped && elf.sections);
+    assert!(facts("textrel-i386.so").1.text_relocations);
+    assert_eq!(facts("h_execstack").1.nx_stack, Some(false));
+    assert_eq!(facts("h_relro").1.nx_stack, Some(true));
+    assert_eq!(facts("gas.o").1.nx_stack, None);
+    assert!(facts("gcc12-stripped").0.stripped);
+}
+
+#[test]
+fn section_headers_are_not_needed() {
+    for name in ["v_noshdr", "v_shoff_big", "v_shstrndx_bad2", "v_shnum_ext_big", "v_allsizes_big"] {
+        let (elf, linkage) = facts(name);
+        assert_eq!(elf.needed, ["libc.so.6"], "{name}");
+        assert_eq!(linkage.relro, Some(Relro::Partial), "{name}");
+        assert_eq!(elf.kind, Kind::Pie, "{name}");
+    }
+}
+
+#[test]
+fn a_lost_table_leaves_facts_unknown() {
+    let (elf, linkage) = facts("v_trunc");
+    assert_eq!((linkage.relro, linkage.bind_now), (None, None));
+    assert_eq!(linkage.nx_stack, Some(true), "program headers are there");
+    assert_eq!(elf.kind, Kind::Pie, "the interpreter tells");
+    assert!(linkage.problems.iter().any(|p| p.code == "damaged-dynamic-table" && p.loses_facts));
+    // Program headers are lost here, and the dynamic table is found by its section.
+    let (elf, linkage) = facts("v_phentsize0");
+    assert_eq!(elf.needed, ["libc.so.6"]);
+    assert_eq!((linkage.relro, linkage.bind_now, linkage.nx_stack), (None, None, None));
+}
+
+#[test]
+fn a_dynamic_table_without_end_is_reported() {
+    let image = open("h_relro");
+    let mut bytes = image.read(0, image.input.len(), "file").unwrap();
+    let dynamic = image.segments.iter().find(|s| s.kind == elf::PT_DYNAMIC).unwrap();
+    // Every entry becomes DT_NEEDED of a name far outside the names.
+    for at in (dynamic.offset..dynamic.offset + dynamic.file_size).step_by(16) {
+        let at = at as usize;
+        bytes[at..at + 16].copy_from_slice(&[1, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255]);
+    }
+    let image = Image::open(super::super::Input::memory(bytes), &image.limits).unwrap();
+    let linkage = read(&image);
+    assert!(linkage.needed.is_empty());
+    assert!(linkage.problems.iter().any(|p| p.loses_facts), "{:?}", linkage.problems);
+}
+
+/// A minimal packed file: header, one program header, loader information.
+fn packed(magic: [u8; 4]) -> Image {
+    let mut bytes = vec![0u8; 64 + 56];
+    bytes[..16].copy_from_slice(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0");
+    bytes[16] = 2;
+    bytes[18] = 62;
+    bytes[20] = 1;
+    bytes[32] = 64;
+    bytes[52] = 64;
+    bytes[54] = 56;
+    bytes[56] = 1;
+    bytes[64] = 1;
+    bytes[68] = 5;
+    bytes.extend_from_slice(&[0x12, 0x34, 0x56, 0x78]);
+    bytes.extend_from_slice(&magic);
+    bytes.extend_from_slice(&[0x20, 0x08, 13, 22]);
+    bytes.extend_from_slice(&[0, 0, 0, 0, 0, 0x80, 1, 0, 0, 0x80, 1, 0]);
+    bytes.resize(512, 0xcc);
+    Image::open(super::super::Input::memory(bytes), &crate::limits::Limits::default()).unwrap()
+}
+
+#[test]
+fn packed_means_the_structure_and_not_the_word() {
+    assert!(is_packed(&packed(*b"UPX!")));
+    assert!(!is_packed(&packed(*b"UPX?")));
+    assert!(!is_packed(&open("upx-text")), "a program that prints the word");
+    // The header at the end tells where the one at the beginning has been overwritten.
+    let image = packed(*b"UPX?");
+    let mut bytes = image.read(0, image.input.len(), "file").unwrap();
+    bytes.extend_from_slice(b"UPX!\x0d\x16\x0e\x07........\0\x80\x01\0\0\x40\0\0........\0\0\0\0");
+    assert!(is_packed(&Image::open(super::super::Input::memory(bytes.clone()), &image.limits).unwrap()));
+    let end = bytes.len();
+    bytes[end - 36..].copy_from_slice(b"UPX! goes brrr, says the last string");
+    assert!(!is_packed(&Image::open(super::super::Input::memory(bytes), &image.limits).unwrap()));
+}

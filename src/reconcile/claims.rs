@@ -1,0 +1,115 @@
+//! All claims about the level, and those that disagree.
+
+use super::{Whole, Witnessed, claimed_level, is_judged, is_live, reason};
+use crate::compiler::Level;
+use crate::evidence::{Claim, Scope, Source, Strength};
+use crate::facts::{Conflict, Unit, UnitKind};
+use serde_json::json;
+use std::collections::BTreeMap;
+
+pub(super) fn all(seen: &Witnessed) -> Vec<Claim> {
+    let mut claims: Vec<Claim> = Vec::new();
+    let mut groups: BTreeMap<(Level, Strength, Vec<Source>), (u64, &Unit)> = BTreeMap::new();
+    for unit in seen.units.iter().filter(|u| is_judged(u) && u.level != Level::Unknown) {
+        groups.entry((unit.level, unit.strength, unit.sources.clone())).or_insert((0, unit)).0 += 1;
+    }
+    for ((level, strength, sources), (count, unit)) in groups {
+        let Some(source) = sources.first() else { continue };
+        claims.push(Claim {
+            fact: "optimization.level".to_owned(),
+            value: json!(level),
+            strength,
+            source: *source,
+            scope: Scope::Unit,
+            at: None,
+            quote: Some(format!("{count} units, such as {}: {}", unit.name, reason::options_of(unit))),
+        });
+    }
+    claims.extend(seen.declared.clone());
+    claims.extend(seen.claims.iter().cloned());
+    if !seen.code.sentence.is_empty() {
+        let level = match seen.code.whole {
+            Whole::O0 | Whole::Mixed => Level::O0,
+            Whole::Optimized => Level::Optimized,
+            Whole::Unknown => Level::Unknown,
+        };
+        claims.push(Claim {
+            fact: "optimization.level".to_owned(),
+            value: json!(level),
+            strength: if level == Level::Unknown { Strength::None } else { Strength::Inferred },
+            source: Source::CodeShape,
+            scope: if seen.code.whole == Whole::Mixed { Scope::Ranges } else { Scope::File },
+            at: None,
+            quote: Some(seen.code.sentence.clone()),
+        });
+    }
+    claims
+}
+
+pub(super) fn conflicts(seen: &Witnessed, declared: Level) -> Vec<Conflict> {
+    let mut conflicts = Vec::new();
+    let own: Vec<&Unit> = seen
+        .units
+        .iter()
+        .filter(|u| u.kind == UnitKind::Source && u.strength == Strength::Recorded && is_live(u, seen))
+        .collect();
+    let mut add = |claims: Vec<Claim>| {
+        conflicts.push(Conflict { fact: "optimization.level".to_owned(), claims });
+    };
+    let recorded = |units: &[&Unit], level: Level| Claim {
+        fact: "optimization.level".to_owned(),
+        value: json!(level),
+        strength: Strength::Recorded,
+        source: Source::DwarfProducer,
+        scope: Scope::Unit,
+        at: None,
+        quote: Some(reason::name_units(units)),
+    };
+    if let Some(claim) = seen.declared.as_ref().filter(|_| declared != Level::Unknown) {
+        let lower: Vec<&Unit> = own.iter().copied().filter(|u| u.level < declared).collect();
+        if let Some(worst) = lower.iter().map(|u| u.level).min() {
+            add(vec![claim.clone(), recorded(&lower, worst)]);
+        } else if !own.is_empty() && own.iter().all(|u| u.level > declared && u.level < Level::Optimized) {
+            let least = own.iter().map(|u| u.level).min().unwrap_or_default();
+            add(vec![claim.clone(), recorded(&own, least)]);
+        }
+        if own.is_empty() && declared > Level::O0 && matches!(seen.code.whole, Whole::O0 | Whole::Mixed) {
+            add(vec![claim.clone(), code_claim(seen, Level::O0)]);
+        }
+        if own.is_empty() && declared == Level::O0 && seen.code.whole == Whole::Optimized {
+            add(vec![claim.clone(), code_claim(seen, Level::Optimized)]);
+        }
+    }
+    if seen.code.cross_check_only
+        && seen.code.whole == Whole::O0
+        && !own.is_empty()
+        && own.iter().all(|u| u.level > Level::O0)
+    {
+        let least = own.iter().map(|u| u.level).min().unwrap_or_default();
+        add(vec![recorded(&own, least), code_claim(seen, Level::O0)]);
+    }
+    // Recorded command lines that cannot be attributed must at least name levels that some unit has.
+    for claim in seen.claims.iter().filter(|c| c.strength == Strength::Recorded) {
+        let level = claimed_level(claim);
+        if claim.scope == Scope::Ranges && !seen.notes_meet_units(level) {
+            continue;
+        }
+        if level != Level::Unknown && !own.is_empty() && own.iter().all(|u| u.level != level) {
+            let least = own.iter().map(|u| u.level).min().unwrap_or_default();
+            add(vec![claim.clone(), recorded(&own, least)]);
+        }
+    }
+    conflicts
+}
+
+fn code_claim(seen: &Witnessed, level: Level) -> Claim {
+    Claim {
+        fact: "optimization.level".to_owned(),
+        value: json!(level),
+        strength: Strength::Inferred,
+        source: Source::CodeShape,
+        scope: Scope::File,
+        at: None,
+        quote: Some(seen.code.sentence.clone()),
+    }
+}
