@@ -190,12 +190,14 @@ fn of_image(image: &Image, path: &Path, options: &Options, facts: &mut Facts) {
         }
     }
     let mut handlers = Vec::new();
-    if let Some(mut found) = nginx::read(image, &linkage, &symbols, &pointers) {
+    let kernel = linkage::is_kernel(image);
+    let program = (!kernel).then(|| nginx::read(image, &linkage, &symbols, &pointers)).flatten();
+    if let Some(mut found) = program {
         handlers = std::mem::take(&mut found.handlers);
         let server = found.server.take();
         seen.declared = take_nginx(found, facts);
         configuration::attach(server.as_ref(), options, facts);
-    } else {
+    } else if !kernel {
         seen.declared = build_texts(image, &linkage, facts);
     }
     seen.claims = std::mem::take(&mut facts.optimization.claims);

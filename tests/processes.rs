@@ -17,7 +17,20 @@ impl Running {
     fn start(program: &Path, name: &str) -> Self {
         let mut command = Command::new(program);
         command.arg0(name).arg("60").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let child = command.spawn().unwrap_or_else(|error| panic!("{}: {error}", program.display()));
+        // A test on another thread may fork while this one's copy is still open for writing; its child then
+        // holds the file for an instant (ETXTBSY).
+        let mut tries = 0;
+        let child = loop {
+            match command.spawn() {
+                Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy && tries < 100 => {
+                    tries += 1;
+                    std::thread::sleep(std::time::Duration::from_millis(20));
+                }
+                started => {
+                    break started.unwrap_or_else(|error| panic!("{}: {error}", program.display()));
+                }
+            }
+        };
         let running = Self(child);
         // Until exec has happened the link still leads to this test.
         for _ in 0..200 {

@@ -8,7 +8,7 @@ use super::{Held, Source, Strength};
 use crate::facts::Instrumentation;
 use crate::image::Image;
 use crate::image::bytes::Format;
-use crate::image::linkage::{Linkage, is_packed, is_separate_debug};
+use crate::image::linkage::{Linkage, is_kernel, is_packed, is_separate_debug};
 use crate::image::symbols::{Symbol, Symbols};
 use memchr::memmem;
 use object::elf;
@@ -109,7 +109,12 @@ pub fn read(image: &Image, linkage: &Linkage, symbols: &Symbols) -> Instrumentat
     let mut strings: Vec<&'static str> = vec![SHARED_RUNTIME];
     strings.extend(LLVM_PROFILE.iter().chain(&GMON));
     strings.extend(SANITIZERS.iter().flat_map(|s| [s.tool, s.options]));
-    let texts = texts::search(image, &strings, &[SHARED_RUNTIME_ERROR, MINIMAL_UBSAN]);
+    // A kernel has no runtime of these among its constants, of which there are many megabytes.
+    let texts = if is_kernel(image) {
+        Texts::none()
+    } else {
+        texts::search(image, &strings, &[SHARED_RUNTIME_ERROR, MINIMAL_UBSAN])
+    };
     // A static program has no imports; what it contains is told by its texts even when it is stripped.
     let told =
         texts.complete && (names.readable || linkage.linked && linkage.complete && !linkage.has_dynamic);
@@ -301,7 +306,7 @@ fn coverage(image: &Image, names: &Names, texts: &Texts) -> Option<Source> {
 fn profiling(image: &Image, linkage: &Linkage, names: &Names, texts: &Texts) -> Option<Source> {
     const SECTIONS: [&str; 3] = ["__llvm_prf_cnts", "__llvm_prf_data", "xray_instr_map"];
     // The kernel and its modules call the tracer's hook everywhere, and patch it out.
-    let kernel = [".modinfo", "__ksymtab"].iter().any(|name| image.section(name).is_some());
+    let kernel = is_kernel(image);
     let all = |list: &[&str]| list.iter().all(|text| texts.has(text));
     let left = SECTIONS.iter().any(|name| image.section(name).is_some())
         || linkage.is_static && all(&GMON)

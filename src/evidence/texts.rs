@@ -25,6 +25,11 @@ pub struct Texts {
 }
 
 impl Texts {
+    /// Nothing is there, and that is certain.
+    pub fn none() -> Self {
+        Self { complete: true, ..Self::default() }
+    }
+
     /// Whether the string is there.
     pub fn has(&self, text: &str) -> bool {
         self.found.contains(&text)

@@ -428,6 +428,12 @@ pub fn machine_name(image: &Image) -> String {
     name.to_owned()
 }
 
+/// Whether this is a Linux kernel or one of its modules: their symbol export table or module information is there.
+/// Such files run no C library and contain no server.
+pub fn is_kernel(image: &Image) -> bool {
+    [".modinfo", "__ksymtab", "__ksymtab_gpl"].iter().any(|name| image.section(name).is_some())
+}
+
 /// Whether the file is packed by UPX, by either of its two structures: the loader information (`l_info`) right behind
 /// the program headers, or the pack header at the very end. The magic number anywhere else is only text.
 pub fn is_packed(image: &Image) -> bool {
