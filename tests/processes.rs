@@ -10,6 +10,20 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+/// Starts a program that was just copied. A test on another thread may fork while the copy is still open for
+/// writing; its child then holds the file for an instant (ETXTBSY).
+fn spawn(command: &mut Command) -> Child {
+    for _ in 0..100 {
+        match command.spawn() {
+            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+            started => return started.unwrap_or_else(|error| panic!("{command:?}: {error}")),
+        }
+    }
+    panic!("{command:?} stays busy")
+}
+
 /// A process that is ended when the test is over.
 struct Running(Child);
 
@@ -17,20 +31,7 @@ impl Running {
     fn start(program: &Path, name: &str) -> Self {
         let mut command = Command::new(program);
         command.arg0(name).arg("60").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        // A test on another thread may fork while this one's copy is still open for writing; its child then
-        // holds the file for an instant (ETXTBSY).
-        let mut tries = 0;
-        let child = loop {
-            match command.spawn() {
-                Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy && tries < 100 => {
-                    tries += 1;
-                    std::thread::sleep(std::time::Duration::from_millis(20));
-                }
-                started => {
-                    break started.unwrap_or_else(|error| panic!("{}: {error}", program.display()));
-                }
-            }
-        };
+        let child = spawn(&mut command);
         let running = Self(child);
         // Until exec has happened the link still leads to this test.
         for _ in 0..200 {
@@ -217,7 +218,7 @@ fn processes_of_one_file_are_one_target() {
     let mut command = Command::new(&program);
     // The children read from a pipe that stays open until the test drops it.
     command.arg("-c").arg(format!("exec 3<&0; {}", script.replace("read x", "read x <&3")));
-    let child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("runs");
+    let child = spawn(command.stdin(Stdio::piped()).stdout(Stdio::null()));
     let running = Running(child);
     let mut found = Value::Null;
     for _ in 0..100 {
