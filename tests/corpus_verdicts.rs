@@ -209,3 +209,54 @@ fn a_baseline_lets_only_what_is_new_fail() {
     let (status, target) = check("O0", &["--baseline", saved]);
     assert_eq!(status, 1, "{:#}", target["findings"]);
 }
+
+#[test]
+#[ignore = "needs the corpus"]
+fn the_documented_policies_judge_levels_as_their_comments_say() {
+    // policy, then what each of O0, default (-O1), Os, O2 and mixed gives: e error, w warning, - nothing.
+    for (name, expected) in [
+        ("alpine-image", "ee--e"),
+        ("distribution-packages", "ee--e"),
+        ("edge-gateway", "eee-e"),
+        ("fleet", "eww-e"),
+        ("legacy-with-waivers", "eee-e"),
+    ] {
+        let policy = format!("{}/docs/policies/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+        let found: String = ["O0", "default", "Os", "O2", "mixed"]
+            .iter()
+            .map(|build| {
+                let (_, target) = check(build, &["--policy", &policy]);
+                match findings(&target, "unoptimized-code").first().map(|f| f["severity"].clone()) {
+                    None => '-',
+                    Some(severity) if severity == "error" => 'e',
+                    Some(severity) if severity == "warning" => 'w',
+                    Some(_) => 'n',
+                }
+            })
+            .collect();
+        assert_eq!(found, expected, "{name}");
+    }
+}
+
+#[test]
+#[ignore = "needs the corpus"]
+fn a_mistyped_waiver_covers_nothing_and_is_told() {
+    let path = corpus("mixed");
+    let wrong_key = policy(&format!(
+        "{MINIMUM_O2}\n[[waiver]]\nrule = \"unoptimized-code\"\nunti = \"src/http/*.c\"\nreason = \"x\"\n"
+    ));
+    let run = common::run(["check".as_ref(), path.as_os_str(), "--policy".as_ref(), wrong_key.as_os_str()]);
+    assert_eq!(run.status, 2);
+    assert!(run.stderr.contains("unit"), "did you mean: {}", run.stderr);
+    // A name that is spelt right and matches no unit leaves the finding in force and is itself reported.
+    let wrong_unit = policy(&format!(
+        "{MINIMUM_O2}\n[[waiver]]\nrule = \"unoptimized-code\"\nunit = \"src/htpt/*.c\"\nreason = \"x\"\n"
+    ));
+    let (status, report) =
+        json(["check".as_ref(), path.as_os_str(), "--policy".as_ref(), wrong_unit.as_os_str()]);
+    assert_eq!(status, 1);
+    assert_eq!(findings(&report["targets"][0], "unoptimized-code")[0]["status"], "violation");
+    let unused = report["policy_findings"].as_array().expect("findings");
+    assert_eq!(unused.len(), 1, "{unused:#?}");
+    assert_eq!(unused[0]["rule"], "unused-policy-entry");
+}
