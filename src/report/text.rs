@@ -73,6 +73,7 @@ pub fn check(report: &CheckReport, options: Options) -> String {
             findings::finding(&mut out, finding, options);
         }
         body::text_map(&mut out, &target.facts, options);
+        body::nginx_summary(&mut out, &target.facts, options);
         if options.verbose {
             body::claims(&mut out, &target.facts, options);
         }

@@ -5,7 +5,7 @@ use super::{
 };
 use crate::compiler::Level;
 use crate::evidence::Held;
-use crate::facts::{Facts, Kind, Linkage, ModuleOrigin, Status};
+use crate::facts::{Facts, Kind, Linkage, Module, ModuleOrigin, Status};
 use std::fmt::Write as _;
 
 /// Everything `inspect` shows of one target.
@@ -228,23 +228,7 @@ fn nginx(out: &mut String, facts: &Facts, options: Options) {
                 }
             }
             labelled(out, 0, "modules", &terminal(&line), options);
-            let has =
-                |name: &str| modules.iter().any(|m| short(&m.name) == name && m.linkage == Linkage::Static);
-            let wanted = [
-                ("gzip_static", "http_gzip_static"),
-                ("gunzip", "http_gunzip_filter"),
-                ("threads", "thread_pool"),
-                ("http_v2", "http_v2"),
-                ("http_v3", "http_v3"),
-                ("upstream keepalive", "http_upstream_keepalive"),
-            ];
-            let (present, absent): (Vec<_>, Vec<_>) = wanted.iter().partition(|(_, module)| has(module));
-            let words = |list: Vec<&(&str, &str)>| list.iter().map(|(w, _)| *w).collect::<Vec<_>>().join(" ");
-            let mut line = words(present);
-            if !absent.is_empty() {
-                let _ = write!(line, "   {} {}", paint(BOLD, "lacks"), words(absent));
-            }
-            labelled(out, 0, "has", &line, options);
+            labelled(out, 0, "has", &present(modules), options);
             if options.verbose {
                 let all: Vec<&str> = modules.iter().map(|m| m.name.as_str()).collect();
                 labelled(out, 0, "", &terminal(&all.join(" ")), options);
@@ -269,6 +253,35 @@ fn nginx(out: &mut String, facts: &Facts, options: Options) {
             labelled(out, 0, "configured", &terminal(&text), options);
         }
     }
+}
+
+/// The line that ends a verdict on an nginx: what is there, and what nobody asked about.
+pub(super) fn nginx_summary(out: &mut String, facts: &Facts, options: Options) {
+    let Some(nginx) = &facts.nginx else { return };
+    let Some(modules) = &nginx.modules else { return };
+    let unchecked =
+        if nginx.config.is_none() { " · configuration not checked: no --nginx-conf" } else { "" };
+    labelled(out, 0, "has", &format!("{}{unchecked}", present(modules)), options);
+}
+
+/// The modules people ask for first: which are compiled in, and which are not.
+fn present(modules: &[Module]) -> String {
+    let has = |name: &str| modules.iter().any(|m| short(&m.name) == name && m.linkage == Linkage::Static);
+    let wanted = [
+        ("gzip_static", "http_gzip_static"),
+        ("gunzip", "http_gunzip_filter"),
+        ("threads", "thread_pool"),
+        ("http_v2", "http_v2"),
+        ("http_v3", "http_v3"),
+        ("upstream keepalive", "http_upstream_keepalive"),
+    ];
+    let (present, absent): (Vec<_>, Vec<_>) = wanted.iter().partition(|(_, module)| has(module));
+    let words = |list: Vec<&(&str, &str)>| list.iter().map(|(w, _)| *w).collect::<Vec<_>>().join(" ");
+    let mut line = words(present);
+    if !absent.is_empty() {
+        let _ = write!(line, "   {} {}", paint(BOLD, "lacks"), words(absent));
+    }
+    line
 }
 
 /// A module's name without `ngx_` and `_module`.
