@@ -152,6 +152,11 @@ fn names(image: &Image, linkage: &Linkage, symbols: &Symbols) -> Names {
 
 impl Names {
     fn note(&mut self, image: &Image, linkage: &Linkage, symbol: &Symbol<'_>, table: Source) {
+        // All names looked for are reserved ones but a few; most symbols are neither.
+        let first = symbol.name.first().copied().unwrap_or(0);
+        if !matches!(first, b'_' | b'm' | b'l' | b'L' | b'E') {
+            return;
+        }
         let name = symbol.base_name();
         // A definition is not an import, whichever table it stands in.
         let source = if symbol.undefined { table } else { Source::Symbols };

@@ -50,7 +50,10 @@ pub fn account(image: &Image, units: &[Described<'_>], table: &FunctionTable) ->
         .iter()
         .map(|unit| {
             let mut live = intersect(&merge(unit.ranges.to_vec()), &text);
-            live.retain(|range| !unit.link_time || padding_prefix(image, range) < range.end - range.start);
+            live.retain(|range| {
+                !unit.link_time
+                    || padding_prefix(&mut TextWindow::new(image), range) < range.end - range.start
+            });
             live
         })
         .collect();
@@ -66,8 +69,9 @@ pub fn account(image: &Image, units: &[Described<'_>], table: &FunctionTable) ->
         account.undescribed = gaps.into_iter().flat_map(|gap| split(gap, &functions)).collect();
         return account;
     }
+    let mut window = TextWindow::new(image);
     for gap in gaps {
-        classify_gap(image, gap, &functions, &mut account);
+        classify_gap(&mut window, gap, &functions, &mut account);
     }
     account
 }
@@ -126,12 +130,13 @@ fn attribute(units: &[Described<'_>], live: &[Vec<Range<u64>>]) -> (Vec<u64>, Ve
     (per_unit, covered)
 }
 
-fn classify_gap(image: &Image, gap: Range<u64>, functions: &[Range<u64>], account: &mut Account) {
+fn classify_gap(text: &mut TextWindow<'_>, gap: Range<u64>, functions: &[Range<u64>], account: &mut Account) {
+    let image = text.image;
     let first = functions.partition_point(|f| f.end <= gap.start);
     let mut at = gap.start;
     for function in functions[first..].iter().take_while(|f| f.start < gap.end) {
         if function.start > at {
-            classify_between(image, at..function.start, account);
+            classify_between(text, at..function.start, account);
         }
         let start = function.start.max(at);
         let end = function.end.min(gap.end);
@@ -145,14 +150,15 @@ fn classify_gap(image: &Image, gap: Range<u64>, functions: &[Range<u64>], accoun
         }
     }
     if at < gap.end {
-        classify_between(image, at..gap.end, account);
+        classify_between(text, at..gap.end, account);
     }
 }
 
 /// Bytes between functions: padding, start code behind the entry point, or undescribed code.
-fn classify_between(image: &Image, range: Range<u64>, account: &mut Account) {
+fn classify_between(text: &mut TextWindow<'_>, range: Range<u64>, account: &mut Account) {
+    let image = text.image;
     let size = range.end - range.start;
-    let padding = padding_prefix(image, &range);
+    let padding = padding_prefix(text, &range);
     account.padding += padding;
     let rest = range.start + padding..range.end;
     if rest.is_empty() {
@@ -222,14 +228,14 @@ fn is_crtbegin(image: &Image, address: u64) -> bool {
 }
 
 /// How many bytes at the start of the range are padding: nop, int3 or zero.
-fn padding_prefix(image: &Image, range: &Range<u64>) -> u64 {
-    const WINDOW: u64 = 64 << 10;
+fn padding_prefix(text: &mut TextWindow<'_>, range: &Range<u64>) -> u64 {
+    let machine = text.image.header.machine;
     let mut done = 0;
     while range.start + done < range.end {
         let at = range.start + done;
         let size = (range.end - at).min(WINDOW);
-        let Some(bytes) = image.read_address(at, size) else { return done };
-        let here = padding_bytes(&bytes, image.header.machine) as u64;
+        let Some(bytes) = text.read(at, size) else { return done };
+        let here = padding_bytes(bytes, machine) as u64;
         done += here;
         // An instruction cut by the window is looked at again from its start.
         if here == 0 || (here < size && size < WINDOW) || here + 16 < size {
@@ -239,13 +245,54 @@ fn padding_prefix(image: &Image, range: &Range<u64>) -> u64 {
     done
 }
 
+/// Most bytes of text looked at together.
+const WINDOW: u64 = 64 << 10;
+/// Bytes read ahead: gaps lie close together, and one read serves many of them.
+const AHEAD: u64 = 16 << 10;
+
+/// A piece of the text, kept for the next gap.
+struct TextWindow<'i> {
+    image: &'i Image,
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl<'i> TextWindow<'i> {
+    fn new(image: &'i Image) -> Self {
+        Self { image, start: 0, bytes: Vec::new() }
+    }
+
+    /// The bytes at an address, if the file holds them.
+    fn read(&mut self, at: u64, size: u64) -> Option<&[u8]> {
+        let held = |window: &Self| {
+            let from = at.checked_sub(window.start)? as usize;
+            let to = from.checked_add(size as usize)?;
+            (to <= window.bytes.len()).then_some(from..to)
+        };
+        if held(self).is_none() {
+            let ahead = self.image.read_address(at, size.max(AHEAD));
+            self.bytes = ahead.or_else(|| self.image.read_address(at, size))?;
+            self.start = at;
+        }
+        self.bytes.get(held(self)?)
+    }
+}
+
 fn padding_bytes(bytes: &[u8], machine: elf::Machine) -> usize {
     match machine {
         elf::EM_X86_64 | elf::EM_386 => {
             let bitness = if machine == elf::EM_X86_64 { 64 } else { 32 };
             let mut at = 0;
             while at < bytes.len() {
-                if bytes[at] == 0 || bytes[at] == 0xcc {
+                // Long runs of zeros fill pages; they are passed over in blocks.
+                let rest = &bytes[at..];
+                let zeros =
+                    rest.chunks_exact(64).take_while(|block| block.iter().all(|&b| b == 0)).count() * 64;
+                if zeros > 0 {
+                    at += zeros;
+                    continue;
+                }
+                if rest[0] == 0 || rest[0] == 0xcc {
                     at += 1;
                     continue;
                 }

@@ -215,13 +215,21 @@ fn of_producer(producer: &Producer, kind: UnitKind, mut unit: Unit) -> Unit {
 
 /// Distinct flags of the judged units with the number of units that have each, most first.
 pub fn flag_counts(units: &[Unit]) -> Vec<FlagCount> {
-    let mut counts: HashMap<&str, u64> = HashMap::new();
+    // Units of one program mostly have the same options, one after the other: such runs are counted as one.
+    let mut runs: Vec<(&[String], u64)> = Vec::new();
     for unit in units.iter().filter(|u| u.kind == UnitKind::Source) {
-        let mut mine: Vec<&str> = unit.flags.iter().map(String::as_str).collect();
+        match runs.last_mut() {
+            Some((flags, count)) if *flags == unit.flags.as_slice() => *count += 1,
+            _ => runs.push((&unit.flags, 1)),
+        }
+    }
+    let mut counts: HashMap<&str, u64> = HashMap::new();
+    for (flags, count) in runs {
+        let mut mine: Vec<&str> = flags.iter().map(String::as_str).collect();
         mine.sort_unstable();
         mine.dedup();
         for flag in mine {
-            *counts.entry(flag).or_default() += 1;
+            *counts.entry(flag).or_default() += count;
         }
     }
     let mut list: Vec<FlagCount> =
