@@ -174,8 +174,8 @@ pub struct Unit {
     pub text_bytes: u64,
     /// `-O` options given and overridden by a later one, in order.
     pub overridden: Vec<String>,
-    /// Options as recorded.
-    pub flags: Vec<String>,
+    /// Options as recorded; units with the same options share them.
+    pub flags: std::sync::Arc<Vec<String>>,
     /// Live address ranges, for locating; not part of the document.
     #[serde(skip)]
     pub ranges: Vec<std::ops::Range<u64>>,

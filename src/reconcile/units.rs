@@ -1,13 +1,13 @@
 //! DWARF units and their producers become the units of the facts.
 
 use crate::compiler::Level;
-use crate::compiler::options::Recorded;
 use crate::compiler::producer::{self, Family, Producer};
 use crate::compiler::{Library, library_of, unit_kind};
 use crate::evidence::dwarf_producer::{DwarfUnit, DwarfUnitKind};
 use crate::evidence::{Held, Source, Strength};
 use crate::facts::{CompilerSeen, Cpu, FlagCount, Unit, UnitKind};
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 /// Units understood, and what their compilers are.
 #[derive(Debug, Default)]
@@ -63,7 +63,7 @@ impl Units {
 
 /// Understands all units. Equal producers are parsed once.
 pub fn understand(dwarf: &[DwarfUnit], member: Option<&str>) -> Units {
-    let mut known: HashMap<&[u8], Producer> = HashMap::new();
+    let mut known: HashMap<&[u8], (Producer, Arc<Vec<String>>)> = HashMap::new();
     let mut seen: BTreeMap<(String, Option<String>, Option<String>, String), u64> = BTreeMap::new();
     let mut result = Units::default();
     for (index, unit) in dwarf.iter().enumerate() {
@@ -88,7 +88,12 @@ pub fn understand(dwarf: &[DwarfUnit], member: Option<&str>) -> Units {
             result.units.push(Unit { kind, note: Some(note), ..blank(name, comp_dir, member, unit) });
             continue;
         };
-        let producer = known.entry(words).or_insert_with(|| producer::parse(words));
+        let (producer, flags) = known.entry(words).or_insert_with(|| {
+            let producer = producer::parse(words);
+            let flags = producer.options.list().iter().map(|option| option.text.clone()).collect();
+            (producer, Arc::new(flags))
+        });
+        let producer = &*producer;
         let kind = unit_kind(producer, &name, comp_dir.as_deref());
         // What is made at link time comes from several units, whatever language is noted for it.
         let language = match kind {
@@ -106,7 +111,8 @@ pub fn understand(dwarf: &[DwarfUnit], member: Option<&str>) -> Units {
         let library =
             (kind == UnitKind::Library).then(|| library_of(producer, &name, comp_dir.as_deref())).flatten();
         result.libraries.push(library);
-        let known = of_producer(producer, kind, blank(name, comp_dir, member, unit));
+        let mut known = of_producer(producer, kind, blank(name, comp_dir, member, unit));
+        known.flags = Arc::clone(flags);
         result.units.push(Unit { language, ..known });
     }
     result.compilers = seen
@@ -175,7 +181,7 @@ fn blank(name: String, comp_dir: Option<String>, member: Option<&str>, unit: &Dw
         kind: UnitKind::Source,
         text_bytes: 0,
         overridden: Vec::new(),
-        flags: Vec::new(),
+        flags: Arc::default(),
         ranges: unit.ranges.clone(),
         note: None,
         flags_recorded: false,
@@ -190,9 +196,6 @@ fn of_producer(producer: &Producer, kind: UnitKind, mut unit: Unit) -> Unit {
         _ => producer.name(),
     });
     unit.flags_recorded = producer.options.is_known();
-    if let Recorded::Known(options) = &producer.options {
-        unit.flags = options.iter().map(|option| option.text.clone()).collect();
-    }
     unit.overridden.clone_from(&producer.level.overridden);
     unit.note = producer.level.ambiguous.clone().or_else(|| producer.level.note.clone());
     match kind {
@@ -216,10 +219,10 @@ fn of_producer(producer: &Producer, kind: UnitKind, mut unit: Unit) -> Unit {
 /// Distinct flags of the judged units with the number of units that have each, most first.
 pub fn flag_counts(units: &[Unit]) -> Vec<FlagCount> {
     // Units of one program mostly have the same options, one after the other: such runs are counted as one.
-    let mut runs: Vec<(&[String], u64)> = Vec::new();
+    let mut runs: Vec<(&Arc<Vec<String>>, u64)> = Vec::new();
     for unit in units.iter().filter(|u| u.kind == UnitKind::Source) {
         match runs.last_mut() {
-            Some((flags, count)) if *flags == unit.flags.as_slice() => *count += 1,
+            Some((flags, count)) if Arc::ptr_eq(flags, &unit.flags) => *count += 1,
             _ => runs.push((&unit.flags, 1)),
         }
     }
@@ -294,10 +297,10 @@ pub fn cpu(units: &[Unit], cpu: &mut Cpu) {
     let judged = units.iter().filter(|u| u.kind == UnitKind::Source && u.flags_recorded);
     let mut flags: Vec<String> = Vec::new();
     let mut highest: Option<String> = None;
-    let mut last: Option<&[String]> = None;
+    let mut last: Option<&Arc<Vec<String>>> = None;
     for unit in judged {
         // Units of one program mostly have the same options.
-        if last == Some(&unit.flags) {
+        if last.is_some_and(|last| Arc::ptr_eq(last, &unit.flags)) {
             continue;
         }
         last = Some(&unit.flags);

@@ -209,7 +209,7 @@ mod tests {
 
     fn with(flags: &[&str]) -> Unit {
         let mut unit = unit("a.c", Level::O2);
-        unit.flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        unit.flags = std::sync::Arc::new(flags.iter().map(|flag| (*flag).to_owned()).collect());
         unit
     }
 
@@ -283,7 +283,7 @@ mod tests {
         clang.compiler = Some("clang 16.0.6".into());
         let pattern = glob("-DNDEBUG", 1).value;
         assert_eq!(Flagged::new(&clang).says(&pattern), Says::Given);
-        clang.flags.clear();
+        clang.flags = std::sync::Arc::default();
         assert_eq!(Flagged::new(&clang).says(&pattern), Says::NotGiven);
         clang.flags_recorded = false;
         assert_eq!(Flagged::new(&clang).says(&pattern), Says::Nothing);

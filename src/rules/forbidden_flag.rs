@@ -167,7 +167,8 @@ mod tests {
     #[test]
     fn a_forbidden_flag_is_found_in_the_units_that_have_it() {
         let mut facts = nginx(4, Level::O2);
-        facts.units.as_mut().unwrap()[1].flags.push("-fsanitize=address".into());
+        std::sync::Arc::make_mut(&mut facts.units.as_mut().unwrap()[1].flags)
+            .push("-fsanitize=address".into());
         let found = only(&facts, &forbids(&["-fsanitize=*"]), ID);
         assert_eq!(found.message, "-fsanitize=* was given to 1 of 4 units");
         assert_eq!((found.severity, found.status), (Severity::Error, FindingStatus::Violation));

@@ -183,7 +183,7 @@ mod tests {
         let facts = with_units(vec![dead.clone()]);
         assert_eq!(own_units(&facts).len(), 1, "no text was located at all");
 
-        dead.flags.push("-flto".into());
+        std::sync::Arc::make_mut(&mut dead.flags).push("-flto".into());
         let mut partition = unit("<artificial>", Level::O3);
         partition.kind = UnitKind::LtoPartition;
         let facts = with_units(vec![partition, dead]);

@@ -129,7 +129,7 @@ mod tests {
     fn a_unit_without_the_flag_is_named() {
         let mut facts = nginx(3, Level::O2);
         for unit in facts.units.as_mut().unwrap().iter_mut().take(2) {
-            unit.flags.push("-fstack-protector-strong".into());
+            std::sync::Arc::make_mut(&mut unit.flags).push("-fstack-protector-strong".into());
         }
         let found = only(&facts, &requires("-fstack-protector-strong"), ID);
         assert_eq!(found.message, "-fstack-protector-strong was not given to 1 of 3 units");

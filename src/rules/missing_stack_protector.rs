@@ -119,10 +119,11 @@ mod tests {
         let mut facts = nginx(2, Level::O2);
         facts.hardening.canary = Held::new(false, Strength::Structural, Source::Imports);
         for unit in facts.units.as_mut().unwrap() {
-            unit.flags.push("-fstack-protector-strong".into());
+            std::sync::Arc::make_mut(&mut unit.flags).push("-fstack-protector-strong".into());
         }
         assert_passed(&facts, &hardened("stack-protector", "true"), RULE.id);
-        facts.units.as_mut().unwrap()[0].flags.push("-fno-stack-protector".into());
+        std::sync::Arc::make_mut(&mut facts.units.as_mut().unwrap()[0].flags)
+            .push("-fno-stack-protector".into());
         assert_eq!(of(&facts, &hardened("stack-protector", "true"), RULE.id).len(), 1);
     }
 

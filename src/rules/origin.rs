@@ -295,7 +295,7 @@ mod tests {
 
     fn with_flags(flags: &[&str], level: Level, cc_opt: Option<&str>) -> Facts {
         let mut one = unit("src/core/nginx.c", level);
-        one.flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        one.flags = std::sync::Arc::new(flags.iter().map(|flag| (*flag).to_owned()).collect());
         let mut facts = with_units(vec![one]);
         let arguments: Vec<ConfigureArgument> =
             cc_opt.map(|value| argument("--with-cc-opt", Some(value))).into_iter().collect();

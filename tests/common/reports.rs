@@ -94,7 +94,7 @@ pub fn unit(name: &str, level: Level, bytes: u64) -> Unit {
         kind: UnitKind::Source,
         text_bytes: bytes,
         overridden: if level == Level::O0 { vec!["-O".to_owned(), "-O2".to_owned()] } else { Vec::new() },
-        flags: vec!["-g".to_owned(), level.flag()],
+        flags: vec!["-g".to_owned(), level.flag()].into(),
         ranges: Vec::new(),
         note: None,
         flags_recorded: true,
@@ -492,7 +492,7 @@ fn hostile(text: &str, index: usize) -> Checked {
         unit.language = some();
         unit.compiler = some();
         unit.overridden = vec![own()];
-        unit.flags = vec![own()];
+        unit.flags = vec![own()].into();
         unit.note = some();
     }
     facts.functions.runs.push(FunctionRun {

@@ -16,7 +16,7 @@ fn unit(name: &str, kind: UnitKind, level: Level, flags: &[&str]) -> Unit {
         kind,
         text_bytes: 100,
         overridden: Vec::new(),
-        flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
+        flags: std::sync::Arc::new(flags.iter().map(|flag| (*flag).to_owned()).collect()),
         ranges: Vec::new(),
         note: None,
         flags_recorded: true,

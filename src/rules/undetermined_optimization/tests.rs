@@ -198,7 +198,7 @@ fn a_link_time_partition_is_spoken_for_by_its_sources_or_by_nobody() {
     partition.text_bytes = 90_000;
     let mut source = unit("a.c", Level::O2);
     source.text_bytes = 0;
-    source.flags.push("-flto".into());
+    std::sync::Arc::make_mut(&mut source.flags).push("-flto".into());
     let plain = unit("b.c", Level::O2);
     assert_passed(&with_units(vec![partition.clone(), source, plain.clone()]), &policy(), ID);
     let found = only(&with_units(vec![partition, plain]), &policy(), ID);
