@@ -15,9 +15,9 @@ if [ -z "$target" ]; then
   (cd "$folder" && apt-get download -qq nginx 2>/dev/null && dpkg-deb -x ./nginx_*.deb .)
   target=$folder/usr/sbin/nginx
 fi
-target/release/flagaudit inspect "$target"
+"${CARGO_TARGET_DIR:-target}/release/flagaudit" inspect "$target"
 echo
 status=0
-target/release/flagaudit check --no-config "$target" || status=$?
+"${CARGO_TARGET_DIR:-target}/release/flagaudit" check --no-config "$target" || status=$?
 echo "exit status $status"
 exit "$status"
