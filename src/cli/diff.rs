@@ -110,7 +110,7 @@ fn saved(path: &Path) -> anyhow::Result<Option<Vec<Facts>>> {
         schema: String,
         targets: Vec<Facts>,
     }
-    let Ok(file) = crate::target::open_regular(path) else { return Ok(None) };
+    let Ok(file) = crate::image::confined::open_regular(path) else { return Ok(None) };
     let mut start = [0; 64];
     let mut file = file;
     let got = file.read(&mut start).with_context(|| format!("{} cannot be read", path.display()))?;

@@ -1,7 +1,7 @@
 //! A directory, walked: ELF files are recognised by content, special files are never opened, and
 //! symbolic links are not followed (so loops are harmless and no file is met twice by that way).
 
-use super::open_regular;
+use crate::image::confined::open_met;
 use std::collections::HashSet;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -54,7 +54,7 @@ pub fn walk(root: &Path) -> Walk {
 
 fn visit(path: PathBuf, walk: &mut Walk, seen: &mut HashSet<(u64, u64)>) {
     let mut magic = [0; 8];
-    let read = open_regular(&path).map_err(|error| error.to_string()).and_then(|mut file| {
+    let read = open_met(&path).map_err(|error| error.to_string()).and_then(|mut file| {
         let metadata = file.metadata().map_err(|error| error.to_string())?;
         let got = read_start(&mut file, &mut magic).map_err(|error| error.to_string())?;
         Ok((got, metadata.nlink(), (metadata.dev(), metadata.ino())))
