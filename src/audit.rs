@@ -74,6 +74,18 @@ pub fn audit(subject: &Subject, options: &Options) -> Facts {
     facts
 }
 
+/// What is known of a target that was not audited any more.
+pub fn interrupted(subject: &Subject) -> Facts {
+    failed(blank(subject), INTERRUPTED, "interrupted before it was audited".to_owned())
+}
+
+/// Whether a target was not audited any more.
+pub fn is_interrupted(facts: &Facts) -> bool {
+    facts.problems.iter().any(|problem| problem.code == INTERRUPTED)
+}
+
+const INTERRUPTED: &str = "interrupted";
+
 fn blank(subject: &Subject) -> Facts {
     let bytes = subject.path.as_os_str().as_bytes();
     Facts {
@@ -131,6 +143,10 @@ fn of_other(input: &Input, options: &Options, facts: &mut Facts) {
         seen.debug_absent = Some("only the text of nginx -V is at hand, not the binary".to_owned());
         conclude(seen, facts);
         return;
+    }
+    if input.len() > options.limits.text_bytes {
+        let most = options.limits.text_bytes;
+        return fail(facts, &format!("not an ELF file; texts of more than {most} bytes are not looked at"));
     }
     fail(facts, "not an ELF file, and not the text of nginx -V");
 }

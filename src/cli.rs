@@ -8,6 +8,7 @@ use std::process::ExitCode;
 mod check;
 mod diff;
 mod inspect;
+mod interrupt;
 mod known;
 mod output;
 mod policy;
@@ -21,6 +22,8 @@ const CLEAN: u8 = 0;
 const FINDINGS: u8 = 1;
 /// Not fully audited, or bad usage.
 const INCOMPLETE: u8 = 2;
+/// Ended by SIGINT or SIGTERM; what was complete has been printed.
+const INTERRUPTED: u8 = 130;
 
 /// Reads from an ELF binary how it was really built, and stops the wrong build before it ships.
 #[derive(Debug, Parser)]
@@ -38,7 +41,7 @@ Examples:
   nginx -V 2>&1 | flagaudit inspect -          the text of nginx -V will do, too
   flagaudit explain unoptimized-code           why, and how to fix it
 
-Exit status: 0 clean, 1 findings, 2 not fully audited (bad usage, unreadable or damaged input).";
+Exit status: 0 clean, 1 findings, 2 not fully audited (bad usage, unreadable or damaged input), 130 interrupted.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -213,7 +216,8 @@ fn choice_for_stderr() -> anstream::ColorChoice {
 
 /// Names on standard error every target of which nothing could be had.
 fn complain_of_failures<'a>(targets: impl Iterator<Item = &'a crate::facts::Facts>) {
-    for facts in targets.filter(|facts| facts.status == crate::facts::Status::Failed) {
+    let failed = |facts: &&crate::facts::Facts| facts.status == crate::facts::Status::Failed;
+    for facts in targets.filter(failed).filter(|facts| !crate::audit::is_interrupted(facts)) {
         let why: Vec<&str> = facts.problems.iter().map(|problem| problem.message.as_str()).collect();
         complain(&format!("{}: {}", crate::report::text::name(facts), why.join("; ")));
     }

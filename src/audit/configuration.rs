@@ -25,7 +25,7 @@ pub(super) fn attach(server: Option<&Server>, options: &Options, facts: &mut Fac
         return;
     }
     let root = options.companions.root.as_deref();
-    let mut model = match Model::read(path, root) {
+    let mut model = match Model::read(path, root, &options.limits) {
         Ok(model) => model,
         Err(error) => {
             let message = format!("{}: {error}", path.display());

@@ -8,24 +8,23 @@ use crate::image::{Image, linkage};
 use crate::nginx::{self, ModuleFile, Server};
 use crate::target::Subject;
 
-/// Holds every dynamic module among the targets against every nginx among them. `targets` are the facts of `subjects`,
-/// in the same order.
-pub fn hold_modules(subjects: &[Subject], targets: &mut [Facts], options: &Options) {
+/// Holds every dynamic module among the targets against every nginx among them.
+pub fn hold_modules(targets: &mut [(&Subject, &mut Facts)], options: &Options) {
     let is_module = |facts: &Facts| facts.product.as_ref().is_some_and(|p| p.name == "nginx-module");
     let is_server = |facts: &Facts| {
         let kind = facts.elf.as_ref().map(|elf| elf.kind);
         facts.nginx.is_some() && !is_module(facts) && matches!(kind, Some(Kind::Executable | Kind::Pie))
     };
-    if !targets.iter().any(is_module) || !targets.iter().any(is_server) {
+    let any = |is: &dyn Fn(&Facts) -> bool| targets.iter().any(|(_, facts)| is(facts));
+    if !any(&is_module) || !any(&is_server) {
         return;
     }
-    let modules: Vec<ModuleFile> = subjects
+    let modules: Vec<ModuleFile> = targets
         .iter()
-        .zip(targets.iter())
         .filter(|(_, facts)| is_module(facts))
         .filter_map(|(subject, facts)| module(subject, &name(facts), options))
         .collect();
-    for (subject, facts) in subjects.iter().zip(targets.iter_mut()) {
+    for (subject, facts) in targets.iter_mut() {
         if !is_server(facts) {
             continue;
         }

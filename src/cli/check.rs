@@ -1,8 +1,13 @@
 //! `flagaudit check`: the gate for CI.
 
 use super::inspect::ListingArguments;
-use super::{CLEAN, FINDINGS, Format, INCOMPLETE, OutputArguments, complain, known, output, targets};
+use super::{
+    CLEAN, FINDINGS, Format, INCOMPLETE, INTERRUPTED, OutputArguments, complain, known, output, targets,
+};
+use crate::facts::{Facts, Problem};
 use crate::finding::{Finding, FindingStatus, PolicyPlace, Severity};
+use crate::image::document;
+use crate::limits::Limits;
 use crate::policy::dates;
 use crate::policy::discover::{self, Discovery};
 use crate::policy::target::{LoadedPolicy, TargetKey};
@@ -71,40 +76,56 @@ pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<u8> {
     if !arguments.output.quiet {
         warn_of(&policy, today);
     }
-    let baseline =
-        arguments.baseline.as_deref().map(|path| Baseline::read(path, &policy, today)).transpose()?;
-    let audited = arguments.targets.audit()?;
-    super::complain_of_failures(audited.targets.iter());
-
-    let mut used: Vec<PolicyPlace> = Vec::new();
-    let mut checked = Vec::new();
-    let mut worst = CLEAN;
-    for mut facts in audited.targets {
+    let limits = arguments.targets.limits()?;
+    let baseline = arguments
+        .baseline
+        .as_deref()
+        .map(|path| Baseline::read(path, &policy, today, &limits))
+        .transpose()?;
+    let listings = arguments.listings.listings(arguments.output.format);
+    let fail_on = arguments.fail_on.severity();
+    let mut audited = arguments.targets.audit(|mut facts| {
+        let mut used: Vec<PolicyPlace> = Vec::new();
         let key = TargetKey::of(&facts);
         used.extend(policy.applied(&key));
         let judgement = rules::judge(&facts, &policy.for_target(&key), today);
         used.extend(judgement.used);
         let mut findings = judgement.findings;
+        let most = limits.findings;
+        if findings.len() > most {
+            let message = format!("{} findings, the worst {most} are kept", findings.len());
+            facts.problems.push(Problem::notice("too-many-findings", message));
+            findings.truncate(most);
+        }
         if let Some(baseline) = &baseline {
             baseline.keep_new(&mut findings);
         }
-        let verdict = rules::verdict(facts.status, &findings, arguments.fail_on.severity());
-        worst = worst.max(match verdict {
+        let verdict = rules::verdict(facts.status, &findings, fail_on);
+        listings.trim(&mut facts);
+        Judged { checked: Checked { facts, verdict, findings }, used }
+    })?;
+    let left_out = audited.leave_out(arguments.output.format);
+    super::complain_of_failures(audited.targets.iter().map(AsRef::as_ref));
+    let mut used: Vec<PolicyPlace> = Vec::new();
+    let mut checked = Vec::new();
+    let mut worst = CLEAN;
+    for judged in audited.targets {
+        worst = worst.max(match judged.checked.verdict {
             Verdict::Pass => CLEAN,
             Verdict::Fail => FINDINGS,
             Verdict::Error => INCOMPLETE,
         });
-        arguments.listings.listings(arguments.output.format).trim(&mut facts);
-        checked.push(Checked { facts, verdict, findings });
+        used.extend(judged.used);
+        checked.push(judged.checked);
     }
     let setting = policy.base().rules.get("unused-policy-entry").map(|setting| setting.value);
     let policy_findings = rules::unused(&policy.entries(), &used, setting);
-    if policy_findings.iter().any(|f| f.counts() && f.severity >= arguments.fail_on.severity()) {
+    // What was not audited may use any entry of the policy.
+    let policy_findings = if audited.status == Some(INTERRUPTED) { Vec::new() } else { policy_findings };
+    if policy_findings.iter().any(|f| f.counts() && f.severity >= fail_on) {
         worst = worst.max(FINDINGS);
     }
-    if audited.incomplete {
-        worst = INCOMPLETE;
-    }
+    worst = audited.status.unwrap_or(worst);
     let report = CheckReport {
         schema: "flagaudit/check/1".to_owned(),
         tool: Tool::this(),
@@ -118,22 +139,35 @@ pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<u8> {
         policy_findings,
         summary: audited.summary,
     };
-    let rendered = match arguments.output.format {
+    let mut rendered = match arguments.output.format {
         Format::Text => text::check(&report, output::text_options(&arguments.output)),
         Format::Json => json::render(&report)?,
         Format::Ndjson => json::check_lines(&report)?,
         Format::Sarif => sarif::check(&report, &rule_docs(), output::working_directory().as_deref())?,
-        Format::Junit => junit::check(&report, arguments.fail_on.severity()),
+        Format::Junit => junit::check(&report, fail_on),
         Format::Github => github::check(&report),
         Format::Markdown => markdown::check(&report),
         Format::Prometheus => prometheus::check(&report),
         Format::Html => html::check(&report)?,
     };
+    rendered.push_str(&left_out);
     output::write(&arguments.output, &rendered)?;
     if arguments.output.format == Format::Github {
-        output::append_job_summary(&github::summary(&report))?;
+        output::append_job_summary(&github::summary(&report));
     }
     Ok(worst)
+}
+
+/// A target with its verdict, and the policy entries that were of use for it.
+struct Judged {
+    checked: Checked,
+    used: Vec<PolicyPlace>,
+}
+
+impl AsRef<Facts> for Judged {
+    fn as_ref(&self) -> &Facts {
+        &self.checked.facts
+    }
 }
 
 /// The rules' documentation, as reports show it.
@@ -191,14 +225,15 @@ struct Baseline {
 
 impl Baseline {
     /// Reads a saved document. Of an `inspect` document the findings are those that the policy makes of it now.
-    fn read(path: &Path, policy: &LoadedPolicy, today: Date) -> anyhow::Result<Self> {
+    fn read(path: &Path, policy: &LoadedPolicy, today: Date, limits: &Limits) -> anyhow::Result<Self> {
         #[derive(serde::Deserialize)]
         struct Saved {
             schema: String,
             targets: Vec<serde_json::Value>,
         }
         let place = || format!("baseline {}", path.display());
-        let bytes = std::fs::read(path).with_context(place)?;
+        let bytes =
+            document::read(path, limits.document_bytes, Some(document::PATIENCE)).with_context(place)?;
         let saved: Saved = serde_json::from_slice(&bytes).with_context(place)?;
         let mut known = Vec::new();
         for target in saved.targets {

@@ -3,14 +3,13 @@
 use super::{CLEAN, FINDINGS, Format, INCOMPLETE, OutputArguments, complain, output, targets};
 use crate::diff;
 use crate::facts::{Facts, Status};
+use crate::image::document;
+use crate::limits::Limits;
 use crate::report::{json, text};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use std::io::Read;
 use std::path::{Path, PathBuf};
-
-/// Largest saved document read, in bytes; one of a large program with all its lists has some 30 MB.
-const MOST_JSON: u64 = 1 << 30;
 
 /// Arguments of `diff`.
 #[derive(Debug, Args)]
@@ -25,6 +24,9 @@ pub(super) struct Arguments {
     /// Exit with 1 if something changed for the worse
     #[arg(long, value_enum, value_name = "WHAT")]
     fail_on: Option<FailOn>,
+    /// Raise or lower a limit, such as section-bytes=2G (docs/limits.md lists them)
+    #[arg(long, value_name = "NAME=VALUE")]
+    limit: Vec<String>,
     #[command(flatten)]
     output: OutputArguments,
 }
@@ -41,7 +43,8 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<u8> {
     if !matches!(arguments.output.format, Format::Text | Format::Json | Format::Ndjson | Format::Markdown) {
         bail!("diff is printed as text, json, ndjson or markdown");
     }
-    let (old, new) = pair(side(&arguments.old)?, side(&arguments.new)?)?;
+    let limits = targets::limits(&arguments.limit)?;
+    let (old, new) = pair(side(&arguments.old, &limits)?, side(&arguments.new, &limits)?)?;
     super::complain_of_failures([&old, &new].into_iter());
     if [&old, &new].iter().any(|facts| facts.status == Status::Failed) {
         return Ok(INCOMPLETE);
@@ -68,11 +71,11 @@ struct Side {
     targets: Vec<Facts>,
 }
 
-fn side(path: &Path) -> anyhow::Result<Side> {
-    let targets = match saved(path)? {
+fn side(path: &Path, limits: &Limits) -> anyhow::Result<Side> {
+    let targets = match saved(path, limits)? {
         Some(targets) if targets.is_empty() => bail!("{}: the document has no target", path.display()),
         Some(targets) => targets,
-        None => targets::audit_named(path)?,
+        None => targets::audit_named(path, limits)?,
     };
     Ok(Side { name: path.to_path_buf(), targets })
 }
@@ -104,7 +107,7 @@ fn pair(old: Side, new: Side) -> anyhow::Result<(Facts, Facts)> {
 }
 
 /// The targets of a saved document, or `None` if the file is no such document.
-fn saved(path: &Path) -> anyhow::Result<Option<Vec<Facts>>> {
+fn saved(path: &Path, limits: &Limits) -> anyhow::Result<Option<Vec<Facts>>> {
     #[derive(serde::Deserialize)]
     struct Document {
         schema: String,
@@ -118,9 +121,7 @@ fn saved(path: &Path) -> anyhow::Result<Option<Vec<Facts>>> {
     if start.trim_ascii_start().first() != Some(&b'{') {
         return Ok(None);
     }
-    let mut bytes = start.to_vec();
-    file.take(MOST_JSON)
-        .read_to_end(&mut bytes)
+    let bytes = document::all(start.chain(file), limits.document_bytes)
         .with_context(|| format!("{} cannot be read", path.display()))?;
     let document: Document = serde_json::from_slice(&bytes)
         .with_context(|| format!("{}: not a document of inspect or check", path.display()))?;

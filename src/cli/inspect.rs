@@ -1,6 +1,6 @@
 //! `flagaudit inspect`.
 
-use super::{CLEAN, Format, INCOMPLETE, OutputArguments, output, targets};
+use super::{CLEAN, Format, OutputArguments, output, targets};
 use crate::report::{InspectReport, Listings, Tool};
 use crate::report::{github, html, json, junit, markdown, prometheus, sarif, text};
 use clap::Args;
@@ -48,11 +48,12 @@ impl ListingArguments {
 
 /// Runs it.
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<u8> {
-    let mut audited = arguments.targets.audit()?;
     let listings = arguments.listings.listings(arguments.output.format);
-    for facts in &mut audited.targets {
-        listings.trim(facts);
-    }
+    let mut audited = arguments.targets.audit(|mut facts| {
+        listings.trim(&mut facts);
+        facts
+    })?;
+    let left_out = audited.leave_out(arguments.output.format);
     let report = InspectReport {
         schema: "flagaudit/inspect/1".to_owned(),
         tool: Tool::this(),
@@ -60,7 +61,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<u8> {
         summary: audited.summary,
     };
     super::complain_of_failures(report.targets.iter());
-    let rendered = match arguments.output.format {
+    let mut rendered = match arguments.output.format {
         Format::Text => text::inspect(&report, output::text_options(&arguments.output)),
         Format::Json => json::render(&report)?,
         Format::Ndjson => json::inspect_lines(&report)?,
@@ -71,8 +72,9 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<u8> {
         Format::Prometheus => prometheus::inspect(&report),
         Format::Html => html::inspect(&report)?,
     };
+    rendered.push_str(&left_out);
     output::write(&arguments.output, &rendered)?;
     // The process ends here: giving thousands of units back one by one would only take time.
     std::mem::forget(report);
-    Ok(if audited.incomplete { INCOMPLETE } else { CLEAN })
+    Ok(audited.status.unwrap_or(CLEAN))
 }

@@ -21,9 +21,10 @@ const MAX_LINKS: u32 = 40;
 const MAX_PATH: usize = 4096;
 
 /// A handle that cannot be read.
-const LOOK: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+pub(super) const LOOK: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 /// For reading; nothing that could wait does.
-const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
+pub(super) const READ: OFlags =
+    OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
 /// Opens a regular file named by the user. Links are followed; a FIFO, a device or a socket is refused untouched.
 pub fn open_regular(path: &Path) -> io::Result<File> {
@@ -62,7 +63,11 @@ fn below(top: &OwnedFd, path: &Path, flags: OFlags) -> rustix::io::Result<OwnedF
 /// Makes a handle readable if it is that of a regular file. `again` opens the file anew, where `/proc` is not there.
 fn readable(handle: &OwnedFd, again: impl Fn() -> rustix::io::Result<OwnedFd>) -> io::Result<File> {
     let is = fstat(handle)?;
-    regular(is.st_mode)?;
+    let (kind, what) = kind(is.st_mode);
+    if kind != FileType::RegularFile {
+        let message = format!("{what}, not a regular file");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    }
     let number = handle.as_fd().as_raw_fd();
     match openat(CWD, format!("/proc/self/fd/{number}"), READ, Mode::empty()) {
         Ok(file) => Ok(File::from(file)),
@@ -78,9 +83,15 @@ fn readable(handle: &OwnedFd, again: impl Fn() -> rustix::io::Result<OwnedFd>) -
     }
 }
 
-fn regular(mode: rustix::fs::RawMode) -> io::Result<()> {
-    let what = match FileType::from_raw_mode(mode) {
-        FileType::RegularFile => return Ok(()),
+/// What a handle is, with a word for it.
+pub(super) fn kind_of(handle: &OwnedFd) -> io::Result<(FileType, &'static str)> {
+    Ok(kind(fstat(handle)?.st_mode))
+}
+
+fn kind(mode: rustix::fs::RawMode) -> (FileType, &'static str) {
+    let kind = FileType::from_raw_mode(mode);
+    let what = match kind {
+        FileType::RegularFile => "a regular file",
         FileType::Directory => "a directory",
         FileType::Symlink => "a symbolic link",
         FileType::Fifo => "a FIFO",
@@ -88,7 +99,7 @@ fn regular(mode: rustix::fs::RawMode) -> io::Result<()> {
         FileType::CharacterDevice | FileType::BlockDevice => "a device",
         FileType::Unknown => "a special file",
     };
-    Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{what}, not a regular file")))
+    (kind, what)
 }
 
 /// Where a path inside `root` leads, with every link followed inside `root`; `..` at the root stays there. `None`

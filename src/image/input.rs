@@ -27,6 +27,12 @@ impl Input {
         Ok(Self { bytes: Bytes::File(Arc::new(file)), start: 0, len })
     }
 
+    /// A part of a file that several inputs share, or `None` if the file is not that long.
+    pub fn shared(file: &Arc<File>, offset: u64, len: u64) -> io::Result<Option<Self>> {
+        let bytes = Bytes::File(Arc::clone(file));
+        Ok(Self { bytes, start: 0, len: file.metadata()?.len() }.part(offset, len))
+    }
+
     /// Bytes in memory.
     pub fn memory(bytes: impl Into<Arc<[u8]>>) -> Self {
         let bytes: Arc<[u8]> = bytes.into();

@@ -5,6 +5,7 @@
 
 use crate::facts::{Config, Problem};
 use crate::finding::Location;
+use crate::limits::Limits;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -23,10 +24,6 @@ use source::{Found, Source};
 const MAX_DEPTH: usize = 50;
 /// Includes in includes.
 const MAX_INCLUDES: usize = 40;
-/// Directives in all.
-const MAX_DIRECTIVES: usize = 500_000;
-/// Files read, counting a file once for each time it is included.
-const MAX_FILES: usize = 20_000;
 
 /// Blocks whose lines are keys with values: a name in them is never a directive.
 const KEY_BLOCKS: [&str; 9] = [
@@ -157,12 +154,12 @@ pub struct Model {
 
 impl Model {
     /// Reads a configuration from its main file or from a dump. Errors: the file itself cannot be read.
-    pub fn read(path: &Path, root: Option<&Path>) -> Result<Self, String> {
-        let (source, (name, bytes)) = Source::open(path, root)?;
+    pub fn read(path: &Path, root: Option<&Path>, limits: &Limits) -> Result<Self, String> {
+        let (source, (name, bytes)) = Source::open(path, root, limits.conf_bytes)?;
         let mut model =
             Self { is_dump: source.is_dump(), root: root.map(Path::to_path_buf), ..Self::default() };
         let mut reader =
-            Reader { source, model: &mut model, directives: 0, files: 0, indexes: HashMap::new() };
+            Reader { source, limits, model: &mut model, directives: 0, files: 0, indexes: HashMap::new() };
         let mut main = Vec::new();
         let outcome = reader.file(&name, &bytes, &mut main, Where::default());
         model.main = main;
@@ -259,6 +256,7 @@ struct Where {
 
 struct Reader<'m> {
     source: Source,
+    limits: &'m Limits,
     model: &'m mut Model,
     directives: usize,
     files: usize,
@@ -268,8 +266,9 @@ struct Reader<'m> {
 impl Reader<'_> {
     fn file(&mut self, name: &str, bytes: &[u8], out: &mut Vec<Directive>, place: Where) -> Result<(), Stop> {
         self.files += 1;
-        if self.files > MAX_FILES {
-            return limit(name, &format!("more than {MAX_FILES} files are included"));
+        let most = self.limits.conf_files;
+        if self.files > most {
+            return limit(name, &format!("more than {most} files are included"));
         }
         let next = self.model.files.len();
         let file = *self.indexes.entry(name.to_owned()).or_insert(next);
@@ -306,8 +305,9 @@ impl Reader<'_> {
                     }
                 };
             self.directives += 1;
-            if self.directives > MAX_DIRECTIVES {
-                return limit(&self.name(file), &format!("more than {MAX_DIRECTIVES} directives"));
+            let most = self.limits.conf_directives;
+            if self.directives > most {
+                return limit(&self.name(file), &format!("more than {most} directives"));
             }
             let name = words.remove(0);
             let mut directive = Directive { name, args: words, at, body: Body::None };
@@ -367,7 +367,7 @@ impl Reader<'_> {
             }
             Found::TooMuch => limit(
                 &self.name(at.file),
-                &format!("the configuration is larger than {} bytes", source::MAX_BYTES),
+                &format!("the configuration is larger than {} bytes", self.limits.conf_bytes),
             ),
         }
     }
@@ -400,7 +400,7 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         }
-        Model::read(&directory.path().join(files[0].0), Some(directory.path())).unwrap()
+        Model::read(&directory.path().join(files[0].0), Some(directory.path()), &Limits::default()).unwrap()
     }
 
     fn names(list: &[Directive]) -> Vec<&str> {

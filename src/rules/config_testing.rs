@@ -86,7 +86,7 @@ pub fn with_files(mut facts: Facts, files: &[(&str, &str)]) -> Facts {
     let root = directory.path();
     tree(&root.join("srv"));
     facts.problems.clear();
-    let model = Model::read(&root.join(files[0].0), Some(root)).unwrap();
+    let model = Model::read(&root.join(files[0].0), Some(root), &crate::limits::Limits::default()).unwrap();
     facts.problems.extend(model.problems.clone());
     let own = facts.nginx.as_mut().unwrap();
     own.config = Some(model.facts());

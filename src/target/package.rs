@@ -30,8 +30,10 @@ pub struct Package {
 /// only once.
 pub fn open(subject: Subject, limits: &Limits) -> Result<Package, Box<Subject>> {
     let Ok(input) = subject.open(limits.stream_bytes) else { return Err(Box::new(subject)) };
-    // Standard input can be read only once.
-    let subject = Subject { input: Some(input.clone()), ..subject };
+    // Standard input can be read only once. A file is opened again when its turn comes: thousands of targets would be as
+    // many open files.
+    let once = subject.origin == Origin::Stdin;
+    let subject = if once { Subject { input: Some(input.clone()), ..subject } } else { subject };
     let Some(kind) = kind(&input) else {
         return Err(Box::new(subject));
     };

@@ -5,9 +5,9 @@
 //! file at that name is still the same one is told by device and inode, because a name may really end in " (deleted)".
 
 use super::OpenError;
-use crate::image::confined::open_regular;
 use crate::facts::Process;
 use crate::image::confined;
+use crate::image::confined::open_regular;
 use crate::image::linkage::hexadecimal;
 use crate::image::{Image, Input, notes};
 use crate::limits::Limits;

@@ -4,7 +4,8 @@ use super::stream::{InputReader, Stream};
 use crate::image::Input;
 use crate::limits::Limits;
 use std::collections::HashMap;
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, BufReader, Read};
+use std::sync::Arc;
 use tar::{Archive, EntryType};
 
 /// Longest name or link target, in bytes; longer ones are refused (Linux `PATH_MAX`).
@@ -122,20 +123,24 @@ enum Store {
 
 /// A temporary file without a name.
 struct Spool {
-    file: std::fs::File,
+    /// One handle for all that is kept, however much that is.
+    file: Arc<std::fs::File>,
     len: u64,
 }
 
 impl Spool {
     fn new() -> io::Result<Self> {
-        Ok(Self { file: tempfile::tempfile()?, len: 0 })
+        // The environment may name a folder for temporary files that is none.
+        let made = tempfile::tempfile()
+            .or_else(|error| tempfile::tempfile_in("/tmp").map_err(|_| error))
+            .or_else(|error| tempfile::tempfile_in("/var/tmp").map_err(|_| error));
+        Ok(Self { file: Arc::new(made?), len: 0 })
     }
 
     /// Copies a whole file; more than `limit` bytes are an error.
     fn keep(&mut self, from: impl Read, limit: u64) -> io::Result<(u64, u64)> {
         let at = self.len;
-        let copied = io::copy(&mut from.take(limit.saturating_add(1)), &mut self.file);
-        self.file.flush()?;
+        let copied = io::copy(&mut from.take(limit.saturating_add(1)), &mut &*self.file);
         // What was written counts even if the copy was cut short.
         self.len = self.file.metadata()?.len();
         let copied = copied?;
@@ -147,7 +152,7 @@ impl Spool {
 
     fn part(&self, at: u64, len: u64) -> io::Result<Input> {
         let cut = || io::Error::other("the temporary file is cut");
-        Input::file(self.file.try_clone()?)?.part(at, len).ok_or_else(cut)
+        Input::shared(&self.file, at, len)?.ok_or_else(cut)
     }
 }
 
