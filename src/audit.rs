@@ -249,6 +249,10 @@ fn of_image(image: &Image, path: &Path, options: &Options, facts: &mut Facts) {
         Vec::new()
     };
     facts.optimization.tail_calls = code::tail_calls(image, &table, &code, &filters);
+    let of_code = code.shape.iter().chain(&code.sample).flat_map(|shape| &shape.problems);
+    facts.problems.extend(of_code.cloned());
+    facts.problems.extend(symbols.problems());
+    facts.problems.extend(pointers.problems());
     facts.problems.sort();
     facts.problems.dedup();
 }

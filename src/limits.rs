@@ -109,12 +109,19 @@ impl Limit {
         (self.get)(limits)
     }
 
-    /// A value as users write it: of bytes with the largest unit that leaves a whole number.
+    /// A value for people: of bytes with the largest unit that leaves a whole number.
     pub fn shown(&self, value: u64) -> String {
         let units = [(1 << 30, "G"), (1 << 20, "M"), (1 << 10, "K")];
         let unit = units.iter().find(|(size, _)| self.unit == Unit::Bytes && value > 0 && value % size == 0);
-        unit.map_or_else(|| value.to_string(), |(size, letter)| format!("{}{letter}", value / size))
+        unit.map_or_else(|| grouped(value), |(size, letter)| format!("{}{letter}", value / size))
     }
+}
+
+/// Digits in groups of three.
+fn grouped(value: u64) -> String {
+    let digits = value.to_string();
+    let groups: Vec<&[u8]> = digits.as_bytes().rchunks(3).rev().collect();
+    String::from_utf8_lossy(&groups.join(&b',')).into_owned()
 }
 
 impl Limits {

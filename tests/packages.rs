@@ -152,3 +152,16 @@ fn a_debug_file_beside_its_program_is_no_second_program() {
     let (_, report) = json(["inspect".as_ref(), directory.path().as_os_str()]);
     assert_eq!(report["targets"].as_array().map(Vec::len), Some(1));
 }
+
+#[test]
+fn a_stream_that_asks_for_much_memory_is_refused() {
+    let data = tar(&[("./usr/sbin/nginx", &program())]);
+    let directory = tempfile::tempdir().expect("a directory");
+    let plain = write(directory.path(), "plain.tar", &data);
+    let output =
+        std::process::Command::new("xz").args(["-c", "--lzma2=preset=0,dict=400MiB"]).arg(plain).output();
+    let Some(output) = output.ok().filter(|output| output.status.success()) else { return };
+    let target = write(directory.path(), "greedy.tar.xz", &output.stdout);
+    let (status, report) = json(["inspect".as_ref(), target.as_os_str()]);
+    assert_eq!((status, &report["targets"][0]["status"]), (2, &"failed".into()), "{report}");
+}

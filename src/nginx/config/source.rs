@@ -359,7 +359,8 @@ mod tests {
     fn patterns_start_at_the_main_file_and_absolute_ones_at_the_root() {
         let directory = tree();
         let root = directory.path();
-        let (mut source, main) = Source::open(&root.join("etc/nginx/nginx.conf"), Some(root)).unwrap();
+        let (mut source, main) =
+            Source::open(&root.join("etc/nginx/nginx.conf"), Some(root), 32 << 20).unwrap();
         assert_eq!(main.0, "/etc/nginx/nginx.conf");
         let all = ["a.conf", "b.conf", "{x}.conf"].map(|name| format!("/etc/nginx/conf.d/{name}"));
         assert_eq!(names(source.include("conf.d/*.conf")), all);
@@ -371,7 +372,7 @@ mod tests {
         assert!(matches!(source.include("mime.types"), Found::Missing(_)));
         assert!(matches!(source.include("conf.d"), Found::Missing(_)));
         let host = root.join("etc/nginx/nginx.conf");
-        let (mut source, main) = Source::open(&host, None).unwrap();
+        let (mut source, main) = Source::open(&host, None, 32 << 20).unwrap();
         assert_eq!(main.0, host.display().to_string());
         assert_eq!(
             names(source.include("conf.d/a.conf")),
@@ -385,7 +386,7 @@ mod tests {
         let path = directory.path().join("dump");
         let text = "nginx: the configuration file /etc/nginx/nginx.conf syntax is ok\n# configuration file /etc/nginx/nginx.conf:\nmain;\n\n# configuration file /etc/nginx/conf.d/b.conf:\nb;\n# configuration file /etc/nginx/conf.d/a.conf:\na;\n";
         std::fs::write(&path, text).unwrap();
-        let (mut source, main) = Source::open(&path, None).unwrap();
+        let (mut source, main) = Source::open(&path, None, 32 << 20).unwrap();
         assert!(source.is_dump());
         assert_eq!((main.0.as_str(), main.1.as_slice()), ("/etc/nginx/nginx.conf", &b"main;\n\n"[..]));
         assert_eq!(
@@ -395,6 +396,6 @@ mod tests {
         assert_eq!(names(source.include("/gone/*")), Vec::<String>::new());
         assert_eq!(source.include("/etc/nginx/mime.types"), Found::Missing("not in the dump".to_owned()));
         std::fs::write(&path, "# configuration files of ours\nmain;").unwrap();
-        assert!(!Source::open(&path, None).unwrap().0.is_dump());
+        assert!(!Source::open(&path, None, 32 << 20).unwrap().0.is_dump());
     }
 }
