@@ -129,4 +129,5 @@ if [ ! -f "$dir/wheel/nginx" ]; then
   mkdir -p "$dir/wheel"
   cp "${found:?no nginx in the wheel}" "$dir/wheel/nginx"
 fi
+"$(dirname "$0")/corpus-compilers.sh" "$dir/compilers"
 say "ready: $dir"

@@ -171,6 +171,11 @@ fn of_image(image: &Image, path: &Path, options: &Options, facts: &mut Facts) {
 
     let mut understood = debug::read(image, path, &notes, options, facts);
     understood.own_library(linkage.soname.as_deref());
+    for unit in understood.units.iter_mut().filter(|unit| unit.kind == UnitKind::Source) {
+        if crate::compiler::is_start_unit(&unit.name, &unit.ranges, image.header.entry) {
+            unit.kind = UnitKind::Toolchain;
+        }
+    }
     let mut table = functions::read(image);
     let shared = image.is_relocatable().then(|| understood.share_relocatable(members::text_size(image)));
     let mut seen =

@@ -126,6 +126,28 @@ const GLIBC_START: &[&str] = &[
     "dso_handle.c",
 ];
 
+/// Units of zig's run-time libraries, as their root modules are named.
+const ZIG_RUNTIME: &[&str] = &["compiler_rt", "zigc", "ubsan_rt", "c", "ssp"];
+
+/// musl's start files, which distributions compile with their directory mapped away.
+const MUSL_START: &[&str] = &["crt/crt1.c", "crt/Scrt1.c", "crt/rcrt1.c"];
+/// Most code in one of them, in bytes; it is a call.
+const MUSL_START_BYTES: u64 = 256;
+
+/// Most bytes of `_start` itself, which is assembly in the unit's text and so no part of its ranges.
+const MUSL_ENTRY_BYTES: u64 = 64;
+
+/// Whether a unit without a telling directory is musl's start file: by its name, its size, and that the program begins
+/// in it or right before, all together.
+pub fn is_start_unit(name: &str, ranges: &[std::ops::Range<u64>], entry: u64) -> bool {
+    let bytes = ranges.iter().fold(0u64, |sum, r| sum.saturating_add(r.end.saturating_sub(r.start)));
+    MUSL_START.contains(&name)
+        && bytes <= MUSL_START_BYTES
+        && ranges
+            .iter()
+            .any(|range| range.start <= entry.saturating_add(MUSL_ENTRY_BYTES) && entry < range.end)
+}
+
 /// What kind of unit this is. `name` and `comp_dir` are `DW_AT_name` and `DW_AT_comp_dir`; both may be empty.
 pub fn unit_kind(producer: &Producer, name: &str, comp_dir: Option<&str>) -> UnitKind {
     let place = Place::new(name, comp_dir.unwrap_or(""));
@@ -253,7 +275,14 @@ fn is_toolchain(producer: &Producer, place: &Place<'_>) -> bool {
         let by_name = place.name.starts_with("../sysdeps/") && producer.role == Role::Assembler;
         return place.directory.iter().any(|part| *part == "glibc" || is_versioned(part, "glibc")) || by_name;
     }
-    place.within("musl") && place.source.last() == Some(&"crt")
+    if place.within("musl") && place.source.last() == Some(&"crt") {
+        return true;
+    }
+    // Zig links its own run-time libraries into what it compiles, C included; their root files are in its `lib`.
+    producer.family == Family::Zig
+        && ZIG_RUNTIME.contains(&place.name)
+        && place.ends_in("lib")
+        && place.directory.iter().any(|part| part.contains("zig"))
 }
 
 /// glibc of a distribution that maps its build directory away: what is left is `./string`, and the set of options
@@ -358,6 +387,17 @@ mod tests {
             kind("clang version 17.0.6", "/llvm/compiler-rt/lib/builtins/divti3.c", "/llvm/build"),
             UnitKind::Toolchain
         );
+    }
+
+    #[test]
+    fn start_files_of_musl_and_zig() {
+        assert!(is_start_unit("crt/Scrt1.c", &[0x1020..0x1043], 0x1008));
+        assert!(!is_start_unit("crt/Scrt1.c", &[0x9020..0x9043], 0x1008), "the program begins elsewhere");
+        assert!(!is_start_unit("crt/Scrt1.c", &[0x1020..0x9043], 0x1020), "more than a start file holds");
+        assert!(!is_start_unit("main.c", &[0x1020..0x1043], 0x1020));
+        assert_eq!(kind("zig 0.17.1", "compiler_rt", "/opt/zig-linux-0.17.1/lib"), UnitKind::Toolchain);
+        assert_eq!(kind("zig 0.17.1", "main", "/home/me/zig/lib"), UnitKind::Source);
+        assert_eq!(kind(GCC, "compiler_rt", "/opt/zig/lib"), UnitKind::Source);
     }
 
     #[test]
