@@ -3,12 +3,13 @@
 use crate::compiler::Level;
 use crate::evidence::{Claim, Held, Scope, Source, Strength};
 use crate::evidence::{annobin, build_string, comment, gcc_command_line, go_buildinfo};
-use crate::evidence::{hardening, imports, instrumentation};
+use crate::evidence::{hardening, imports, instrumentation, package_note};
 use crate::facts::{
     CompilerSeen, DebugInfo, Facts, Functions, Optimization, Problem, Product, Status, Unit, UnitKind,
 };
 use crate::image::functions::{self, FunctionTable};
 use crate::image::linkage::{self, Linkage};
+use crate::image::notes::Notes;
 use crate::image::pointers::Pointers;
 use crate::image::ranges;
 use crate::image::symbols::Symbols;
@@ -206,6 +207,7 @@ fn of_image(image: &Image, path: &Path, options: &Options, facts: &mut Facts) {
     } else if !kernel {
         seen.declared = build_texts(image, &linkage, facts);
     }
+    take_package(image, &notes, facts);
     macros::tell_rest(&understood.defined, facts);
     seen.claims = std::mem::take(&mut facts.optimization.claims);
     let framed: Vec<Range<u64>> = table.functions.iter().map(|f| f.start..f.end).collect();
@@ -270,6 +272,18 @@ fn build_texts(image: &Image, linkage: &Linkage, facts: &mut Facts) -> Option<Cl
     facts.problems.extend(texts.problems);
     facts.build_strings = texts.found.into_iter().flat_map(|found| found.strings).collect();
     own.into_iter().next()
+}
+
+/// What the file says of the package it was built for. The program's own texts know better what it is.
+fn take_package(image: &Image, notes: &Notes, facts: &mut Facts) {
+    let note = notes.package.as_deref().map(package_note::read_note);
+    for package in note.into_iter().chain([package_note::read_crates(image)]) {
+        facts.problems.extend(package.problems);
+        facts.build_strings.extend(package.strings);
+        if facts.product.is_none() {
+            facts.product = package.product;
+        }
+    }
 }
 
 /// What compilers recorded outside the debug information. Returns the ranges of text that it speaks of. `unframed` is
