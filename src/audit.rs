@@ -162,6 +162,7 @@ fn of_image(image: &Image, path: &Path, options: &Options, facts: &mut Facts) {
     let linkage = linkage::read(image);
     facts.problems.extend(linkage.problems.iter().cloned());
     let notes = notes::read(image);
+    facts.problems.extend(notes.problems.iter().cloned());
     facts.elf = Some(linkage::elf_facts(image, &linkage, notes.build_id.as_deref()));
     let symbols = Symbols::new();
     let pointers = Pointers::read(image, &linkage);
