@@ -361,6 +361,7 @@ fn conclude(seen: Witnessed, facts: &mut Facts) {
     facts.conflicts.extend(outcome.conflicts);
     facts.functions.runs = outcome.runs;
     facts.lto = units::lto(&outcome.units);
+    facts.pgo = reconcile::instrumented::recorded(&outcome.units, &mut facts.instrumentation);
     units::cpu(&outcome.units, &mut facts.cpu);
     facts.flags = Some(units::flag_counts(&outcome.units));
     facts.unit_count = outcome.units.iter().filter(|u| u.kind != UnitKind::LtoPartition).count() as u64;
