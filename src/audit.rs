@@ -26,6 +26,7 @@ use std::path::{Path, PathBuf};
 mod code;
 mod configuration;
 mod debug;
+mod macros;
 mod members;
 mod modules;
 
@@ -200,9 +201,15 @@ fn of_image(image: &Image, path: &Path, options: &Options, facts: &mut Facts) {
     } else if !kernel {
         seen.declared = build_texts(image, &linkage, facts);
     }
+    macros::tell_rest(&understood.defined, facts);
     seen.claims = std::mem::take(&mut facts.optimization.claims);
     let framed: Vec<Range<u64>> = table.functions.iter().map(|f| f.start..f.end).collect();
     let unframed = ranges::subtract(&crate::image::merge(seen.account.undescribed.clone()), &framed);
+    if let Some(lines) = gcc_command_line::read(image) {
+        seen.lines_cover = lines.cover(gcc_command_line::source_files(symbols.full(image)));
+        seen.claims.extend(lines.claims());
+        facts.problems.extend(lines.problems);
+    }
     seen.recorded_ranges = recorded_elsewhere(image, &unframed, &mut seen.claims, facts);
     seen.claims.extend(imports::claims(&linkage, symbols.dynamic(image, &linkage), &comment));
     if facts.compilers.iter().all(|seen| seen.units == 0) {
@@ -270,10 +277,6 @@ fn recorded_elsewhere(
     facts: &mut Facts,
 ) -> Vec<(Range<u64>, Level)> {
     let mut ranges = Vec::new();
-    if let Some(lines) = gcc_command_line::read(image) {
-        claims.extend(lines.claims());
-        facts.problems.extend(lines.problems);
-    }
     if let Some(notes) = annobin::read(image) {
         claims.extend(notes.claims(image));
         facts.problems.extend(notes.problems.iter().cloned());

@@ -8,6 +8,7 @@ pub mod annobin;
 pub mod build_string;
 pub mod code_shape;
 pub mod comment;
+pub mod dwarf_macro;
 pub mod dwarf_producer;
 pub mod dwarf_shape;
 pub mod gcc_command_line;
