@@ -21,7 +21,7 @@ use base64::Engine as _;
 use object::elf;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 mod code;
 mod configuration;
@@ -61,7 +61,7 @@ pub fn audit(subject: &Subject, options: &Options) -> Facts {
         _ => options,
     };
     match Image::open(input.clone(), &options.limits) {
-        Ok(image) => of_image(&image, subject.place(), options, &mut facts),
+        Ok(image) => of_image(&image, subject, options, &mut facts),
         Err(ImageError::NotElf) if archive::is_archive(&input) => {
             members::read(&input, subject.place(), options, &mut facts);
         }
@@ -127,7 +127,7 @@ fn of_other(input: &Input, options: &Options, facts: &mut Facts) {
         && let Some(found) = nginx::read_text(&text)
     {
         let declared = take_nginx(found, facts);
-        configuration::attach(None, options, facts);
+        configuration::attach(None, None, options, facts);
         let mut seen = Witnessed { declared, ..Witnessed::default() };
         seen.debug_absent = Some("only the text of nginx -V is at hand, not the binary".to_owned());
         conclude(seen, facts);
@@ -156,7 +156,8 @@ fn take_nginx(found: NginxFacts, facts: &mut Facts) -> Option<Claim> {
     declared.into_iter().next()
 }
 
-fn of_image(image: &Image, path: &Path, options: &Options, facts: &mut Facts) {
+fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Facts) {
+    let path = subject.place();
     facts.problems.extend(image.problems.iter().cloned());
     let linkage = linkage::read(image);
     facts.problems.extend(linkage.problems.iter().cloned());
@@ -197,7 +198,7 @@ fn of_image(image: &Image, path: &Path, options: &Options, facts: &mut Facts) {
         handlers = std::mem::take(&mut found.handlers);
         let server = found.server.take();
         seen.declared = take_nginx(found, facts);
-        configuration::attach(server.as_ref(), options, facts);
+        configuration::attach(server.as_ref(), subject.command_line.as_ref(), options, facts);
     } else if !kernel {
         seen.declared = build_texts(image, &linkage, facts);
     }

@@ -39,6 +39,8 @@ pub struct Subject {
     pub refused: Option<String>,
     /// What was noticed on the way to it.
     pub problems: Vec<Problem>,
+    /// How it was started, for a running program.
+    pub command_line: Option<process::CommandLine>,
 }
 
 /// Why a target could not be opened.
@@ -98,6 +100,7 @@ impl Subject {
             root: None,
             refused: None,
             problems: Vec::new(),
+            command_line: None,
         }
     }
 
@@ -113,6 +116,7 @@ impl Subject {
             input: Some(running.input),
             place: Some(place),
             root: running.root,
+            command_line: Some(running.command_line),
             ..Self::new(process::target_name(running.process.pid), Origin::Process)
         }
     }

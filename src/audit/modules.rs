@@ -31,7 +31,9 @@ pub fn hold_modules(subjects: &[Subject], targets: &mut [Facts], options: &Optio
         }
         let server = server(subject, options);
         if let (Some(server), Some(nginx)) = (server, &mut facts.nginx) {
-            nginx.dynamic_modules.extend(modules.iter().map(|module| nginx::loadable(&server, module)));
+            nginx
+                .dynamic_modules
+                .extend(modules.iter().map(|module| nginx::loadable(&server, module, false)));
         }
     }
 }
