@@ -30,8 +30,9 @@ pub struct Package {
 /// only once.
 pub fn open(subject: Subject, limits: &Limits) -> Result<Package, Box<Subject>> {
     let Ok(input) = subject.open(limits.stream_bytes) else { return Err(Box::new(subject)) };
-    // Standard input can be read only once.
-    let subject = Subject { input: Some(input.clone()), ..subject };
+    // Standard input can be read only once. A file is not held open: there may be more of them than a process may have.
+    let kept = (subject.origin == Origin::Stdin).then(|| input.clone());
+    let subject = Subject { input: subject.input.clone().or(kept), ..subject };
     let Some(kind) = kind(&input) else {
         return Err(Box::new(subject));
     };
