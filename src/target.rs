@@ -1,8 +1,8 @@
 //! Where the bytes come from. Nothing else opens files that are to be audited.
 
 use crate::facts::{Facts, Library, Origin, Problem, Process};
-use base64::Engine as _;
 use crate::image::Input;
+use base64::Engine as _;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -139,11 +139,7 @@ impl Subject {
 
     /// A file that a walk met.
     pub fn met(met: directory::Met) -> Self {
-        Self {
-            glance: met.glance,
-            identity: Some(met.identity),
-            ..Self::new(met.path, Origin::Directory)
-        }
+        Self { glance: met.glance, identity: Some(met.identity), ..Self::new(met.path, Origin::Directory) }
     }
 
     /// Its name as it is shown: of a member of a package `PACKAGE!MEMBER`.

@@ -128,7 +128,8 @@ impl Group {
         let mut seen = HashSet::new();
         let libraries = lock(&self.libraries);
         let all = libraries.values().map(|(_, subject)| subject.clone());
-        all.filter(|subject| subject.identity.is_none_or(|id| !own.contains(&id) && seen.insert(id))).collect()
+        all.filter(|subject| subject.identity.is_none_or(|id| !own.contains(&id) && seen.insert(id)))
+            .collect()
     }
 
     fn keep_libraries(&self, index: usize, found: Vec<Subject>) {

@@ -41,7 +41,10 @@ impl Running {
             if nginx.dynamic_modules.iter().any(|known| known.path == path) {
                 continue;
             }
-            let one = Subject { input: file.bytes.as_ref().ok().map(|(input, _)| input.clone()), ..Subject::new(&file.path, Origin::Process) };
+            let one = Subject {
+                input: file.bytes.as_ref().ok().map(|(input, _)| input.clone()),
+                ..Subject::new(&file.path, Origin::Process)
+            };
             if one.input.is_none() {
                 continue;
             }

@@ -19,7 +19,8 @@ pub(super) fn module(subject: &Subject, name: &str, options: &Options) -> Option
     let linkage = linkage::read(&image);
     let symbols = Symbols::new();
     // `load_module` looks for this symbol (`ngx_load_module` in `src/core/nginx.c`). Executables may export it, too.
-    let exported = symbols.dynamic(&image, &linkage).iter().any(|s| !s.undefined && s.base_name() == b"ngx_modules");
+    let exported =
+        symbols.dynamic(&image, &linkage).iter().any(|s| !s.undefined && s.base_name() == b"ngx_modules");
     if !exported || linkage.interpreter.is_some() || linkage.pie || image.header.kind != elf::ET_DYN {
         return None;
     }

@@ -120,9 +120,7 @@ impl TargetArguments {
         let shown = root.display().to_string();
         let walk = directory::walk(root, jobs, limits, &mut |count| progress.tick(&shown, count, None));
         let mut expanded = Expanded::default();
-        expanded
-            .notes
-            .extend(walk.unreadable.iter().map(|(path, why)| format!("{}: {why}", path.display())));
+        expanded.notes.extend(walk.unreadable.iter().map(|(path, why)| format!("{}: {why}", path.display())));
         expanded.summary.skipped = walk.skipped;
         expanded.summary.unreadable = walk.unreadable.len() as u64;
         let empty = walk.found.is_empty();

@@ -1,9 +1,9 @@
 //! `flagaudit inspect`.
 
 use super::{CLEAN, Format, INCOMPLETE, OutputArguments, output, targets};
+use crate::facts::Facts;
 use crate::report::{InspectReport, Listings, Tool};
 use crate::report::{github, html, json, junit, markdown, prometheus, sarif, text};
-use crate::facts::Facts;
 use clap::Args;
 use std::ops::ControlFlow;
 

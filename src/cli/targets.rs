@@ -127,8 +127,12 @@ impl TargetArguments {
         let jobs = parallel::jobs(self.jobs);
         let mut progress = Progress::new(quiet);
         let mut tally = Tally::default();
-        let names: Vec<PathBuf> =
-            self.targets.iter().cloned().chain(self.pid.iter().map(|pid| process::target_name(*pid))).collect();
+        let names: Vec<PathBuf> = self
+            .targets
+            .iter()
+            .cloned()
+            .chain(self.pid.iter().map(|pid| process::target_name(*pid)))
+            .collect();
         let mut named = self.expand(names, jobs, &options.limits, &mut progress);
         let lists = list::open(self.files_from.as_deref(), self.files0_from.as_deref())?;
         if let Some(pattern) = &self.processes {

@@ -156,7 +156,9 @@ impl Resolver {
                 Some(found) => {
                     add(&mut objects, &mut loaded, &mut seen, found, &path, (0, name), FoundBy::Interpreter);
                 }
-                None => miss(&mut loaded, &objects, 0, &name, "the program interpreter is not there".to_owned()),
+                None => {
+                    miss(&mut loaded, &objects, 0, &name, "the program interpreter is not there".to_owned())
+                }
             }
         }
         if dynamic && !loader.musl {
@@ -296,13 +298,12 @@ impl Resolver {
         {
             add(list, object, FoundBy::Runpath);
         }
-        let no_default = objects
-            .get(at)
-            .is_some_and(|object| object.candidate.linkage.flags_1 & DF_1_NODEFLIB != 0);
+        let no_default =
+            objects.get(at).is_some_and(|object| object.candidate.linkage.flags_1 & DF_1_NODEFLIB != 0);
         if !no_default || loader.musl {
-            let conf = self.conf.get_or_init(|| {
-                if loader.musl { Vec::new() } else { places::configured(&self.root) }
-            });
+            let conf = self
+                .conf
+                .get_or_init(|| if loader.musl { Vec::new() } else { places::configured(&self.root) });
             if !loader.musl {
                 folders.extend(conf.iter().map(|folder| (folder.clone(), FoundBy::Configuration)));
             }

@@ -54,7 +54,8 @@ pub(super) fn installed(out: &mut String, facts: &Facts, options: Options) {
     let _ = writeln!(out, "running = installed file: {said}");
     if !process.replaced.is_empty() {
         let list = process.replaced.join(" ");
-        let _ = writeln!(out, "{}", paint(YELLOW, &terminal(&format!("replaced since it was started: {list}"))));
+        let _ =
+            writeln!(out, "{}", paint(YELLOW, &terminal(&format!("replaced since it was started: {list}"))));
     }
     if options.verbose {
         labelled(out, 0, "command", &terminal(&process.command), options);

@@ -137,13 +137,7 @@ pub(super) fn configured(root: &Path) -> Vec<PathBuf> {
     folders
 }
 
-fn read_configuration(
-    root: &Path,
-    path: &Path,
-    depth: usize,
-    files: &mut usize,
-    folders: &mut Vec<PathBuf>,
-) {
+fn read_configuration(root: &Path, path: &Path, depth: usize, files: &mut usize, folders: &mut Vec<PathBuf>) {
     *files += 1;
     if depth > MOST_DEPTH || *files > MOST_FILES {
         return;
