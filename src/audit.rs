@@ -17,20 +17,20 @@ use crate::limits::Limits;
 use crate::nginx::{self, NginxFacts};
 use crate::reconcile::{self, Witnessed, account, units};
 use crate::target::Subject;
-use base64::Engine as _;
+use crate::target::libraries::Resolver;
 use object::elf;
 use std::ops::Range;
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 mod code;
 mod configuration;
 mod debug;
+pub mod group;
+mod loaded;
 mod macros;
 mod members;
 mod modules;
-
-pub use modules::hold_modules;
 
 /// What the user asked for.
 #[derive(Debug, Clone, Default)]
@@ -41,6 +41,8 @@ pub struct Options {
     pub companions: companion::Options,
     /// An nginx configuration, or a dump of `nginx -T`, to be held against nginx servers.
     pub nginx_conf: Option<PathBuf>,
+    /// Follow libraries and dynamic modules, too.
+    pub libraries: Option<Arc<Resolver>>,
 }
 
 /// Audits one target. Nothing that is wrong with it is an error here: problems are facts.
@@ -76,15 +78,13 @@ pub fn audit(subject: &Subject, options: &Options) -> Facts {
 }
 
 fn blank(subject: &Subject) -> Facts {
-    let bytes = subject.path.as_os_str().as_bytes();
-    Facts {
-        path: subject.path.to_string_lossy().into_owned(),
-        path_bytes: std::str::from_utf8(bytes)
-            .is_err()
-            .then(|| base64::engine::general_purpose::STANDARD.encode(bytes)),
+    subject.named(Facts {
+        path: String::new(),
+        path_bytes: None,
         origin: subject.origin,
-        member: subject.member.clone(),
-        process: subject.process.clone(),
+        member: None,
+        process: None,
+        library: None,
         status: Status::Ok,
         problems: subject.problems.clone(),
         elf: None,
@@ -104,7 +104,7 @@ fn blank(subject: &Subject) -> Facts {
         cpu: crate::facts::Cpu::default(),
         nginx: None,
         build_strings: Vec::new(),
-    }
+    })
 }
 
 fn failed(mut facts: Facts, code: &str, message: String) -> Facts {

@@ -7,12 +7,14 @@ use std::process::ExitCode;
 
 mod check;
 mod diff;
+mod expand;
 mod inspect;
 mod known;
+mod list;
 mod output;
 mod policy;
 mod processes;
-
+mod progress;
 mod targets;
 
 /// Audited, nothing at or above `--fail-on`.
@@ -211,10 +213,8 @@ fn choice_for_stderr() -> anstream::ColorChoice {
     }
 }
 
-/// Names on standard error every target of which nothing could be had.
-fn complain_of_failures<'a>(targets: impl Iterator<Item = &'a crate::facts::Facts>) {
-    for facts in targets.filter(|facts| facts.status == crate::facts::Status::Failed) {
-        let why: Vec<&str> = facts.problems.iter().map(|problem| problem.message.as_str()).collect();
-        complain(&format!("{}: {}", crate::report::text::name(facts), why.join("; ")));
-    }
+/// Names a target of which nothing could be had, with the reasons.
+fn failure(facts: &crate::facts::Facts) -> String {
+    let why: Vec<&str> = facts.problems.iter().map(|problem| problem.message.as_str()).collect();
+    format!("{}: {}", crate::report::text::name(facts), why.join("; "))
 }

@@ -153,7 +153,8 @@ pub fn reconcile(mut seen: Witnessed) -> Outcome {
             continue;
         }
         let state = seen.code.state_at(range);
-        if let Some((level, _)) = recorded_elsewhere.filter(|_| seen.lines_cover && state != Some(Level::O0)) {
+        if let Some((level, _)) = recorded_elsewhere.filter(|_| seen.lines_cover && state != Some(Level::O0))
+        {
             text.recorded += size;
             let share = shares.entry(level).or_default();
             share.1 += u64::from(seen.code.covers(range));

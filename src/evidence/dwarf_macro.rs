@@ -262,8 +262,7 @@ impl Walk<'_> {
             }
             Err(why) => {
                 let why = section.take_failure().unwrap_or(why);
-                let code =
-                    if *self.steps == 0 { "too-many-debug-attributes" } else { "damaged-debug-macro" };
+                let code = if *self.steps == 0 { "too-many-debug-attributes" } else { "damaged-debug-macro" };
                 self.notes.damage(code, || format!("macros at {name}+{offset:#x}: {why}"));
                 None
             }

@@ -58,18 +58,23 @@ impl GoBuildInfo {
 
     /// The claims about the level, if the settings tell: of Go code, and of the C code that was compiled with it.
     pub fn claims(&self) -> Vec<Claim> {
-        let of_c = self.setting("CGO_CFLAGS").filter(|_| self.setting("CGO_ENABLED") == Some("1")).and_then(|flags| {
-            let word = level(&group(&split_shell(flags)), WithoutLevel::Unknown("packages add options of their own"));
-            (word.level != Level::Unknown).then(|| Claim {
-                fact: "optimization.level".to_owned(),
-                value: word.level.as_str().into(),
-                strength: Strength::Declared,
-                source: Source::GoBuildinfo,
-                scope: Scope::Some,
-                at: Some(self.at.clone()),
-                quote: Some(format!("CGO_CFLAGS={flags}")),
-            })
-        });
+        let of_c = self.setting("CGO_CFLAGS").filter(|_| self.setting("CGO_ENABLED") == Some("1")).and_then(
+            |flags| {
+                let word = level(
+                    &group(&split_shell(flags)),
+                    WithoutLevel::Unknown("packages add options of their own"),
+                );
+                (word.level != Level::Unknown).then(|| Claim {
+                    fact: "optimization.level".to_owned(),
+                    value: word.level.as_str().into(),
+                    strength: Strength::Declared,
+                    source: Source::GoBuildinfo,
+                    scope: Scope::Some,
+                    at: Some(self.at.clone()),
+                    quote: Some(format!("CGO_CFLAGS={flags}")),
+                })
+            },
+        );
         of_c.into_iter().chain(self.claim_of_go()).collect()
     }
 

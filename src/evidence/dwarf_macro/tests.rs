@@ -58,7 +58,10 @@ fn what_happens_on_a_later_line_is_no_predefinition() {
     let of = |events: &[Event]| Macros::of(events).level;
     assert_eq!(of(&[event("__OPTIMIZE__", 0, Some("1")), event("__OPTIMIZE__", 4, None)]), Level::Optimized);
     assert_eq!(of(&[event("__NO_INLINE__", 0, Some("1")), event("__OPTIMIZE__", 4, Some("1"))]), Level::O0);
-    assert_eq!(of(&[event("__OPTIMIZE__", 0, Some("1")), event("__NO_INLINE__", 0, Some("1"))]), Level::Optimized);
+    assert_eq!(
+        of(&[event("__OPTIMIZE__", 0, Some("1")), event("__NO_INLINE__", 0, Some("1"))]),
+        Level::Optimized
+    );
     assert_eq!(of(&[]), Level::Unknown);
 }
 

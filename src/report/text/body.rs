@@ -222,6 +222,11 @@ fn nginx(out: &mut String, facts: &Facts, options: Options) {
                 if list.is_empty() { "none".to_owned() } else { list.join(" ") }
             };
             let mut line = format!("{} static, {} dynamic", count(Linkage::Static), count(Linkage::Dynamic));
+            let loaded: Vec<&str> =
+                nginx.dynamic_modules.iter().filter_map(|m| m.name.as_deref()).map(short).collect();
+            if !loaded.is_empty() {
+                let _ = write!(line, " (loaded: {})", loaded.join(" "));
+            }
             for (word, origin) in [
                 ("bundled", ModuleOrigin::Bundled),
                 ("third-party", ModuleOrigin::ThirdParty),
