@@ -1,7 +1,7 @@
 //! Dynamic modules given beside the server that is to load them.
 
 use super::Options;
-use crate::facts::{Facts, Kind};
+use crate::facts::{DynamicModule, Facts, Kind};
 use crate::image::pointers::Pointers;
 use crate::image::symbols::Symbols;
 use crate::image::{Image, linkage};
@@ -9,7 +9,7 @@ use crate::nginx::{self, ModuleFile, Server};
 use crate::target::Subject;
 
 /// Holds every dynamic module among the targets against every nginx among them. `targets` are the facts of `subjects`,
-/// in the same order.
+/// in the same order. A module that one of several servers loads is not held against the others.
 pub fn hold_modules(subjects: &[Subject], targets: &mut [Facts], options: &Options) {
     let is_module = |facts: &Facts| facts.product.as_ref().is_some_and(|p| p.name == "nginx-module");
     let is_server = |facts: &Facts| {
@@ -25,13 +25,24 @@ pub fn hold_modules(subjects: &[Subject], targets: &mut [Facts], options: &Optio
         .filter(|(_, facts)| is_module(facts))
         .filter_map(|(subject, facts)| module(subject, &name(facts), options))
         .collect();
-    for (subject, facts) in subjects.iter().zip(targets.iter_mut()) {
-        if !is_server(facts) {
-            continue;
-        }
-        let server = server(subject, options);
-        if let (Some(server), Some(nginx)) = (server, &mut facts.nginx) {
-            nginx.dynamic_modules.extend(modules.iter().map(|module| nginx::loadable(&server, module)));
+    let servers: Vec<(usize, Server)> = subjects
+        .iter()
+        .zip(targets.iter())
+        .enumerate()
+        .filter(|(_, (_, facts))| is_server(facts))
+        .filter_map(|(index, (subject, _))| Some((index, server(subject, options)?)))
+        .collect();
+    for module in &modules {
+        let held: Vec<(usize, DynamicModule)> =
+            servers.iter().map(|(index, server)| (*index, nginx::loadable(server, module))).collect();
+        // Several builds lie side by side, as in a fleet's store: the module belongs to those that load it, and another's
+        // refusal is no fault.
+        let has_a_home = held.iter().any(|(_, module)| module.loadable == Some(true));
+        for (index, module) in held {
+            let nginx = targets.get_mut(index).and_then(|facts| facts.nginx.as_mut());
+            if let Some(nginx) = nginx.filter(|_| !has_a_home || module.loadable == Some(true)) {
+                nginx.dynamic_modules.push(module);
+            }
         }
     }
 }

@@ -16,8 +16,20 @@ use jiff::civil::Date;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+const EXAMPLES: &str = "\
+Examples:
+  flagaudit check objs/nginx                        by ./flagaudit.toml, else by builtin:release
+  flagaudit check -p edge.toml -f github objs/nginx by your policy, as annotations of a pull request
+  flagaudit check -p builtin:hardened build/        every program of a directory
+  flagaudit check -f sarif -o audit.sarif build/    for code scanning; -f junit for a test report
+  flagaudit check --baseline good.json objs/nginx   only what is new since `inspect -f json good > good.json`
+  flagaudit check --processes '^nginx' -q           what runs on this host, a line a process
+
+Exit status: 0 nothing at or above --fail-on, 1 at least one such finding, 2 not fully audited.";
+
 /// Arguments of `check`.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct CheckArguments {
     #[command(flatten)]
     targets: targets::TargetArguments,
@@ -78,7 +90,7 @@ pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<u8> {
 
     let mut used: Vec<PolicyPlace> = Vec::new();
     let mut checked = Vec::new();
-    let mut worst = CLEAN;
+    let mut worst = Verdict::Pass;
     for mut facts in audited.targets {
         let key = TargetKey::of(&facts);
         used.extend(policy.applied(&key));
@@ -89,21 +101,17 @@ pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<u8> {
             baseline.keep_new(&mut findings);
         }
         let verdict = rules::verdict(facts.status, &findings, arguments.fail_on.severity());
-        worst = worst.max(match verdict {
-            Verdict::Pass => CLEAN,
-            Verdict::Fail => FINDINGS,
-            Verdict::Error => INCOMPLETE,
-        });
+        worst = worst.max(verdict);
         arguments.listings.listings(arguments.output.format).trim(&mut facts);
         checked.push(Checked { facts, verdict, findings });
     }
     let setting = policy.base().rules.get("unused-policy-entry").map(|setting| setting.value);
     let policy_findings = rules::unused(&policy.entries(), &used, setting);
     if policy_findings.iter().any(|f| f.counts() && f.severity >= arguments.fail_on.severity()) {
-        worst = worst.max(FINDINGS);
+        worst = worst.max(Verdict::Fail);
     }
     if audited.incomplete {
-        worst = INCOMPLETE;
+        worst = Verdict::Error;
     }
     let report = CheckReport {
         schema: "flagaudit/check/1".to_owned(),
@@ -114,6 +122,7 @@ pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<u8> {
             sha256: policy.sha256().to_owned(),
             evaluated_on: today.to_string(),
         },
+        verdict: worst,
         targets: checked,
         policy_findings,
         summary: audited.summary,
@@ -133,7 +142,11 @@ pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<u8> {
     if arguments.output.format == Format::Github {
         output::append_job_summary(&github::summary(&report))?;
     }
-    Ok(worst)
+    Ok(match worst {
+        Verdict::Pass => CLEAN,
+        Verdict::Fail => FINDINGS,
+        Verdict::Error => INCOMPLETE,
+    })
 }
 
 /// The rules' documentation, as reports show it.

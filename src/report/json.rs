@@ -20,7 +20,7 @@ pub fn inspect_lines(report: &InspectReport) -> Result<String, serde_json::Error
 /// A line a target, and a last line with policy and counts.
 pub fn check_lines(report: &CheckReport) -> Result<String, serde_json::Error> {
     let last = serde_json::json!({
-        "policy": report.policy, "policy_findings": report.policy_findings, "summary": report.summary
+        "policy": report.policy, "verdict": report.verdict, "policy_findings": report.policy_findings, "summary": report.summary
     });
     lines(&report.targets, &last)
 }

@@ -51,7 +51,7 @@ pub fn inspect(report: &InspectReport, options: Options) -> String {
             body::facts(&mut out, facts, options);
         }
     }
-    summary(&mut out, &report.summary);
+    summary(&mut out, &report.summary, false);
     out
 }
 
@@ -83,7 +83,12 @@ pub fn check(report: &CheckReport, options: Options) -> String {
             findings::finding(&mut out, finding, options);
         }
     }
-    summary(&mut out, &report.summary);
+    // With one target its own line says it, unless the policy itself is what fails.
+    let said = matches!(report.targets.as_slice(), [only] if only.verdict == report.verdict);
+    if !said {
+        let _ = write!(out, "{}  ", verdict_word(report.verdict));
+    }
+    summary(&mut out, &report.summary, !said);
     out
 }
 
@@ -99,14 +104,10 @@ fn verdict_line(out: &mut String, target: &Checked, policy: &str) {
     let count = |severity| target.findings.iter().filter(|f| f.counts() && f.severity == severity).count();
     let errors = count(crate::finding::Severity::Error);
     let warnings = count(crate::finding::Severity::Warning);
-    let word = match target.verdict {
-        Verdict::Pass => paint(GREEN, "PASS"),
-        Verdict::Fail => paint(RED, "FAIL"),
-        Verdict::Error => paint(RED, "INCOMPLETE"),
-    };
     let _ = writeln!(
         out,
-        "{word}  {}  {}, {}    {}",
+        "{}  {}  {}, {}    {}",
+        verdict_word(target.verdict),
         paint(BOLD, &terminal(&process::title(&target.facts))),
         plural(errors, "error"),
         plural(warnings, "warning"),
@@ -114,13 +115,18 @@ fn verdict_line(out: &mut String, target: &Checked, policy: &str) {
     );
 }
 
+fn verdict_word(verdict: Verdict) -> String {
+    let style = if verdict == Verdict::Pass { GREEN } else { RED };
+    paint(style, super::shared::verdict_word(verdict))
+}
+
 /// `1 error`, `2 errors`.
 pub(super) fn plural(count: usize, word: &str) -> String {
     format!("{} {word}{}", thousands(count as u64), if count == 1 { "" } else { "s" })
 }
 
-fn summary(out: &mut String, summary: &Summary) {
-    if summary.targets > 1 || summary.unreadable > 0 || summary.skipped > 0 {
+fn summary(out: &mut String, summary: &Summary, always: bool) {
+    if always || summary.targets > 1 || summary.unreadable > 0 || summary.skipped > 0 {
         let _ = writeln!(
             out,
             "{}: {} ok, {} partial, {} failed, {} not ELF, {} unreadable",
