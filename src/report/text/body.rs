@@ -163,6 +163,10 @@ pub(super) fn text_map(out: &mut String, facts: &Facts, options: Options) {
         };
         row(share.level.as_str(), share.text_bytes, level_style(share.level), what);
     }
+    // The parts sum to the whole: what has a record but no level of its own is assembler, toolchain and library code.
+    let judged: u64 = facts.optimization.by_level.iter().map(|share| share.text_bytes).sum();
+    let apart = text.bytes.saturating_sub(judged).saturating_sub(text.runtime).saturating_sub(text.padding);
+    row("no level", apart, DIM, "  assembler, toolchain or library code".to_owned());
     row("runtime", text.runtime, DIM, "  start code, PLT".to_owned());
     if options.verbose {
         row("padding", text.padding, DIM, String::new());
