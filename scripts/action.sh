@@ -9,7 +9,8 @@ fail() { printf '::error::%s\n' "$*"; exit 2; }
 
 # The program of a release, held against the check sums of that release.
 install_release() {
-    local version=${INPUT_VERSION#v} machine name base folder
+    local version=${INPUT_VERSION:-} machine name base folder
+    version=${version#v}
     [[ $version =~ ^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.]+)?$ ]] || fail "version must be given as 1.2.3"
     [[ ${ACTION_REPOSITORY:-} =~ ^[0-9A-Za-z._-]+/[0-9A-Za-z._-]+$ ]] || fail "install: release needs the action of a repository"
     machine=$(uname -m)

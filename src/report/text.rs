@@ -3,6 +3,7 @@
 use super::escape::terminal;
 use super::{CheckReport, Checked, InspectReport, Summary};
 use crate::facts::{Facts, Status};
+use crate::finding::Severity;
 use crate::rules::Verdict;
 use anstyle::{AnsiColor, Style};
 use std::fmt::Write as _;
@@ -10,9 +11,13 @@ use std::fmt::Write as _;
 mod body;
 mod diff;
 mod findings;
+mod headline;
 mod process;
 
 pub use diff::{diff, diff_markdown};
+
+/// Characters of a finding's message in a line of `--quiet`.
+const QUIET_CHARS: usize = 160;
 
 /// How to print.
 #[derive(Debug, Clone, Copy)]
@@ -44,12 +49,18 @@ pub fn inspect(report: &InspectReport, options: Options) -> String {
         if index > 0 && !options.quiet {
             out.push('\n');
         }
-        let _ = writeln!(out, "{}", paint(BOLD, &terminal(&process::title(facts))));
+        let title = paint(BOLD, &terminal(&process::title(facts)));
+        let head = headline::headline(facts);
         if options.quiet {
-            let _ = writeln!(out, "  {}", terminal(&facts.optimization.reason));
-        } else {
-            body::facts(&mut out, facts, options);
+            let head = head.unwrap_or_else(|| paint(RED, "NOT READ"));
+            let _ = writeln!(out, "{title}: {head}");
+            continue;
         }
+        let _ = writeln!(out, "{title}");
+        if let Some(head) = head {
+            let _ = writeln!(out, "{head}");
+        }
+        body::facts(&mut out, facts, options);
     }
     summary(&mut out, &report.summary, false);
     out
@@ -62,16 +73,15 @@ pub fn check(report: &CheckReport, options: Options) -> String {
         if index > 0 && !options.quiet {
             out.push('\n');
         }
-        verdict_line(&mut out, target, &report.policy.path);
         if options.quiet {
+            quiet_line(&mut out, target);
             continue;
         }
+        verdict_line(&mut out, target, &report.policy.path);
         process::installed(&mut out, &target.facts, options);
         body::identity(&mut out, &target.facts);
         body::problems(&mut out, &target.facts, options);
-        for finding in &target.findings {
-            findings::finding(&mut out, finding, options);
-        }
+        findings::all(&mut out, &target.findings, options);
         body::text_map(&mut out, &target.facts, options);
         body::nginx_summary(&mut out, &target.facts, options);
         if options.verbose {
@@ -79,9 +89,7 @@ pub fn check(report: &CheckReport, options: Options) -> String {
         }
     }
     if !options.quiet {
-        for finding in &report.policy_findings {
-            findings::finding(&mut out, finding, options);
-        }
+        findings::all(&mut out, &report.policy_findings, options);
     }
     // With one target its own line says it, unless the policy itself is what fails.
     let said = matches!(report.targets.as_slice(), [only] if only.verdict == report.verdict);
@@ -100,10 +108,25 @@ pub fn name(facts: &Facts) -> String {
     }
 }
 
+/// What `--quiet` says of a target: the verdict, and what it is for.
+fn quiet_line(out: &mut String, target: &Checked) {
+    let title = paint(BOLD, &terminal(&process::title(&target.facts)));
+    let counting = || target.findings.iter().filter(|finding| finding.counts());
+    let why = match counting().next().filter(|finding| finding.severity > Severity::Note) {
+        Some(worst) => {
+            let more = counting().filter(|finding| finding.severity == worst.severity).count() - 1;
+            let more = if more > 0 { format!(" (+{more})") } else { String::new() };
+            format!("  {}: {}{more}", worst.rule, super::shared::clip(&worst.message, QUIET_CHARS))
+        }
+        None => target.facts.problems.first().map(|p| format!("  {}", p.message)).unwrap_or_default(),
+    };
+    let _ = writeln!(out, "{}  {title}{}", verdict_word(target.verdict), terminal(&why));
+}
+
 fn verdict_line(out: &mut String, target: &Checked, policy: &str) {
     let count = |severity| target.findings.iter().filter(|f| f.counts() && f.severity == severity).count();
-    let errors = count(crate::finding::Severity::Error);
-    let warnings = count(crate::finding::Severity::Warning);
+    let errors = count(Severity::Error);
+    let warnings = count(Severity::Warning);
     let _ = writeln!(
         out,
         "{}  {}  {}, {}    {}",
