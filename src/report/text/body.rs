@@ -8,7 +8,11 @@ use crate::evidence::Held;
 use crate::facts::{ConfigChoice, Facts, Kind, Linkage, Module, ModuleOrigin, Nginx, Status};
 use crate::nginx::config::GIVEN;
 use crate::nginx::features;
+use crate::report::shared::clip;
 use std::fmt::Write as _;
+
+/// Characters shown of what a program says of its build.
+const SAID_CHARS: usize = 160;
 
 /// Everything `inspect` shows of one target.
 pub(super) fn facts(out: &mut String, facts: &Facts, options: Options) {
@@ -347,13 +351,11 @@ pub(super) fn short(name: &str) -> &str {
 
 fn build_strings(out: &mut String, facts: &Facts, options: Options) {
     for text in &facts.build_strings {
-        labelled(
-            out,
-            0,
-            "says",
-            &terminal(&format!("{} {}: {}", text.program, text.key, text.value)),
-            options,
-        );
+        // A configure line or a list of features fills the screen; the whole is one option away.
+        let value = if options.verbose { text.value.clone() } else { clip(&text.value, SAID_CHARS) };
+        let cut = if value.len() < text.value.len() { " (-v shows all)" } else { "" };
+        let line = format!("{} {}: {value}{cut}", text.program, text.key);
+        labelled(out, 0, "says", &terminal(&line), options);
     }
 }
 
