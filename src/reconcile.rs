@@ -14,6 +14,7 @@ use std::ops::Range;
 
 pub mod account;
 mod claims;
+pub mod instrumented;
 mod reason;
 mod runs;
 pub mod units;

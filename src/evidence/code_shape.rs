@@ -19,7 +19,6 @@ pub mod votes;
 
 mod aarch64;
 mod discover;
-mod levels;
 mod segments;
 mod shape;
 mod text;
@@ -28,7 +27,6 @@ mod x86_64;
 
 pub use features::State;
 use features::{Arguments, Features, Scratch};
-pub use levels::Finer;
 pub use shape::{CodeShape, Counts, Judged, Run, Unknown, Verdict, claims};
 pub use votes::{Totals, Vote};
 
@@ -154,7 +152,6 @@ fn judge_known(image: &Image, machine: Machine, functions: &[Function], selectio
     let mut shape = CodeShape::unknown(Unknown::NoFunctions);
     shape.bytes_read = bytes_read;
     shape.bytes_left_out = bytes_left_out;
-    shape.has_levels = machine.code == Code::X86 { bits: 64 };
     if missing > 0 {
         shape.problems.push(Problem::damage(
             "unreadable-text",
