@@ -2,8 +2,9 @@
 //!
 //! # What it checks
 //!
-//! Every dynamic module held against the server (`--libraries`, or a module file given beside it): its version must be
-//! the server's, and its signature must be equal.
+//! Every dynamic module held against the server (a module file given beside it, or one that the configuration names with
+//! `load_module`): its version must be the server's, its signature must be equal, and it must not be there already. Where
+//! a configuration gives the order of loading, the symbols it needs must be those of the server or of a module before it.
 //!
 //! ```text
 //! error[incompatible-dynamic-module]: ngx_stream_module.so would not load: not binary compatible (bit 23)
@@ -25,11 +26,12 @@
 //!
 //! # Evidence
 //!
-//! Structural: version number and signature text in the module structures of both files, which is what nginx compares.
+//! Structural: version number and signature text in the module structures of both files, which is what nginx compares; the
+//! dynamic symbols of both.
 //!
 //! # Limits
 //!
-//! Libraries the module needs, and the order of `load_module` lines, are not looked at.
+//! Libraries the module needs are not looked at.
 
 use super::Rule;
 use super::check::{Context, Draft, Outcome, base_name};

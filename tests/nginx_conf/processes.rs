@@ -55,7 +55,8 @@ fn children(of: u32) -> Vec<u32> {
 
 fn check(pid: u32) -> Value {
     let target = format!("pid:{pid}");
-    common::json(["check", "--no-config", "-p", "builtin:nginx-gateway", target.as_str()]).1["targets"][0].clone()
+    common::json(["check", "--no-config", "-p", "builtin:nginx-gateway", target.as_str()]).1["targets"][0]
+        .clone()
 }
 
 fn conf(directory: &Path, name: &str, port: u16) -> String {
@@ -108,9 +109,11 @@ fn the_command_line_of_a_process_names_its_configuration() {
     let port = real::free_port();
     let file = conf(&place, "a b.conf", port);
     let given = "daemon off; worker_processes 1; user root;";
-    let running = start(&debian, &place, &["-p", &prefix, "-g", given, "-e", "stderr", "-c", "a b.conf"], port);
+    let running =
+        start(&debian, &place, &["-p", &prefix, "-g", given, "-e", "stderr", "-c", "a b.conf"], port);
     let master = running.0.id();
-    let want = (vec!["-g on the command line".to_owned(), file.clone()], "command-line".to_owned(), vec![file]);
+    let want =
+        (vec!["-g on the command line".to_owned(), file.clone()], "command-line".to_owned(), vec![file]);
     assert_eq!(seen(&check(master)), want);
     for worker in children(master) {
         assert_eq!(seen(&check(worker)), want, "of the worker");

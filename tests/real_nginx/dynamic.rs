@@ -128,10 +128,8 @@ fn every_module_of_debian_loads_in_debians_nginx_or_not_as_predicted() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     // Those that need another one: with it, every package's module loads.
     let first = ["ndk_http_module.so", "ngx_stream_module.so"];
-    let (mut order, rest): (Vec<&Path>, Vec<&Path>) = all
-        .iter()
-        .map(PathBuf::as_path)
-        .partition(|path| first.iter().any(|name| path.ends_with(name)));
+    let (mut order, rest): (Vec<&Path>, Vec<&Path>) =
+        all.iter().map(PathBuf::as_path).partition(|path| first.iter().any(|name| path.ends_with(name)));
     order.extend(rest);
     assert_eq!(server.tested(&order), None);
     let predicted = server.predicted(&order);
@@ -163,7 +161,10 @@ fn other_builds_refuse_the_same_modules_for_the_reason_predicted() {
             let said = server.tested(&[&module]);
             let predicted = server.predicted(&[&module]);
             if said.is_none() || predicted.len() != 1 || !agrees(&predicted[0], said.as_deref()) {
-                wrong.push(format!("{name}: {}: nginx: {said:?}\n  flagaudit: {predicted:?}", module.display()));
+                wrong.push(format!(
+                    "{name}: {}: nginx: {said:?}\n  flagaudit: {predicted:?}",
+                    module.display()
+                ));
             }
             let said = said.unwrap_or_default();
             for reason in ["is not binary compatible", " instead of ", "undefined symbol"] {
