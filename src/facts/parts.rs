@@ -72,6 +72,61 @@ pub struct Process {
     pub on_disk_build_id: Option<String>,
     /// Worker processes running the same build.
     pub children: u64,
+    /// Libraries and modules that run though the file at their name was deleted or is another build now.
+    #[serde(default)]
+    pub replaced: Vec<String>,
+}
+
+/// As what a library was found (`--libraries`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Library {
+    /// The name it was asked for by: of `DT_NEEDED`, or the path that was loaded or mapped.
+    pub name: String,
+    /// The object that asked for it, or the process.
+    pub needed_by: String,
+    /// Where it was found.
+    pub found_by: FoundBy,
+}
+
+/// How the loader finds a library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FoundBy {
+    /// It is the program interpreter.
+    Interpreter,
+    /// By the path that was asked for.
+    Path,
+    /// In a directory of `DT_RPATH`.
+    Rpath,
+    /// In a directory of `DT_RUNPATH`.
+    Runpath,
+    /// In a directory of `/etc/ld.so.conf`.
+    Configuration,
+    /// In a default directory.
+    Default,
+    /// By `/etc/ld.so.preload`.
+    Preload,
+    /// By `load_module` in nginx's configuration.
+    LoadModule,
+    /// A process has it mapped.
+    Mapped,
+}
+
+impl FoundBy {
+    /// In words.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Interpreter => "its interpreter",
+            Self::Path => "by its path",
+            Self::Rpath => "by DT_RPATH",
+            Self::Runpath => "by DT_RUNPATH",
+            Self::Configuration => "by /etc/ld.so.conf",
+            Self::Default => "in a default directory",
+            Self::Preload => "by /etc/ld.so.preload",
+            Self::LoadModule => "by load_module",
+            Self::Mapped => "mapped",
+        }
+    }
 }
 
 /// What kind of ELF file.

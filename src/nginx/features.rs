@@ -269,7 +269,7 @@ fn hold(out: &mut NginxFacts, seen: Vec<Seen>) {
                 sources.push(source);
             }
         }
-        let held = Held { value: Some(first.value), strength: first.strength, sources };
+        let held = Held { value: Some(first.value), strength: first.strength, sources, seen: None };
         out.nginx.features.insert(feature.to_owned(), held);
     }
 }

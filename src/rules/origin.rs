@@ -140,7 +140,7 @@ pub fn remedy(context: &Context<'_>, units: &[UnitHit<'_>], level: Level, wanted
             let openresty = context.facts.product.as_ref().is_some_and(|product| product.name == "openresty");
             nginx_remedy(nginx, openresty, units, level, wanted)
         }
-        None => generic_remedy(units, wanted),
+        None => generic_remedy(context, units, wanted),
     }
 }
 
@@ -269,10 +269,13 @@ fn enough(word: &str, wanted: Level) -> bool {
     level_of(word).is_some_and(|level| level.satisfies(wanted) == Satisfies::Yes)
 }
 
-fn generic_remedy(units: &[UnitHit<'_>], wanted: Level) -> String {
+fn generic_remedy(context: &Context<'_>, units: &[UnitHit<'_>], wanted: Level) -> String {
     let want = wanted.flag();
     let first = units.first().map(|hit| hit.unit);
-    let compiler = first.and_then(|unit| unit.compiler.as_deref()).unwrap_or_default();
+    // Without units, a program that rustc or Go has a hand in is theirs; gcc made its start files.
+    let families = || context.facts.compilers.iter().map(|seen| seen.family.as_str());
+    let seen = || families().find(|family| matches!(*family, "rustc" | "go")).unwrap_or_default();
+    let compiler = first.map_or_else(seen, |unit| unit.compiler.as_deref().unwrap_or_default());
     if compiler.starts_with("rustc") {
         return "build with `cargo build --release`, or raise `opt-level` of the profile".to_owned();
     }

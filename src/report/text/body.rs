@@ -8,7 +8,11 @@ use crate::evidence::Held;
 use crate::facts::{ConfigChoice, Facts, Kind, Linkage, Module, ModuleOrigin, Nginx, Status};
 use crate::nginx::config::GIVEN;
 use crate::nginx::features;
+use crate::report::shared::clip;
 use std::fmt::Write as _;
+
+/// Characters shown of what a program says of its build.
+const SAID_CHARS: usize = 160;
 
 /// Everything `inspect` shows of one target.
 pub(super) fn facts(out: &mut String, facts: &Facts, options: Options) {
@@ -165,6 +169,10 @@ pub(super) fn text_map(out: &mut String, facts: &Facts, options: Options) {
         };
         row(share.level.as_str(), share.text_bytes, level_style(share.level), what);
     }
+    // The parts sum to the whole: what has a record but no level of its own is assembler, toolchain and library code.
+    let judged: u64 = facts.optimization.by_level.iter().map(|share| share.text_bytes).sum();
+    let apart = text.bytes.saturating_sub(judged).saturating_sub(text.runtime).saturating_sub(text.padding);
+    row("no level", apart, DIM, "  assembler, toolchain or library code".to_owned());
     row("runtime", text.runtime, DIM, "  start code, PLT".to_owned());
     if options.verbose {
         row("padding", text.padding, DIM, String::new());
@@ -218,6 +226,11 @@ fn nginx(out: &mut String, facts: &Facts, options: Options) {
                 if list.is_empty() { "none".to_owned() } else { list.join(" ") }
             };
             let mut line = format!("{} static, {} dynamic", count(Linkage::Static), count(Linkage::Dynamic));
+            let loaded: Vec<&str> =
+                nginx.dynamic_modules.iter().filter_map(|m| m.name.as_deref()).map(short).collect();
+            if !loaded.is_empty() {
+                let _ = write!(line, " (loaded: {})", loaded.join(" "));
+            }
             for (word, origin) in [
                 ("bundled", ModuleOrigin::Bundled),
                 ("third-party", ModuleOrigin::ThirdParty),
@@ -338,13 +351,11 @@ pub(super) fn short(name: &str) -> &str {
 
 fn build_strings(out: &mut String, facts: &Facts, options: Options) {
     for text in &facts.build_strings {
-        labelled(
-            out,
-            0,
-            "says",
-            &terminal(&format!("{} {}: {}", text.program, text.key, text.value)),
-            options,
-        );
+        // A configure line or a list of features fills the screen; the whole is one option away.
+        let value = if options.verbose { text.value.clone() } else { clip(&text.value, SAID_CHARS) };
+        let cut = if value.len() < text.value.len() { " (-v shows all)" } else { "" };
+        let line = format!("{} {}: {value}{cut}", text.program, text.key);
+        labelled(out, 0, "says", &terminal(&line), options);
     }
 }
 
