@@ -8,7 +8,7 @@
 //! Absence of tail calls proves nothing (gcc makes them from `-O2` on); one tail call proves optimization.
 
 use crate::facts::Problem;
-use crate::image::functions::{Function, range_at, runtime_sections};
+use crate::image::functions::{Function, Origin, range_at, runtime_sections};
 use crate::image::{Image, merge, ranges};
 use object::elf;
 use std::collections::HashMap;
@@ -78,7 +78,7 @@ fn machine(image: &Image) -> Result<Machine, Unknown> {
                 code: Code::A64, arguments: Arguments::InRegisters, high: "functions save x20–x28"
             })
         }
-        other => Err(Unknown::Machine(format!("machine {}", other.0))),
+        _ => Err(Unknown::Machine(crate::image::linkage::machine_name(image))),
     }
 }
 
@@ -92,6 +92,16 @@ pub fn judge(image: &Image, functions: &[Function], selection: &Selection) -> Co
         Ok(machine) => machine,
         Err(why) => return CodeShape::unknown(why),
     };
+    // What has frame descriptions in a program of such a language is C.
+    if let Some(language) = other_shape(image) {
+        let described: Vec<Function> =
+            functions.iter().filter(|f| f.from == Origin::EhFrame).cloned().collect();
+        let shape = judge_known(image, machine, &described, selection);
+        return match shape.verdict {
+            Verdict::Unknown(_) => CodeShape::unknown(Unknown::Language(language)),
+            _ => shape,
+        };
+    }
     // Only text that is asked for is searched for functions; a sample is drawn from known ones alone.
     let gaps = match selection {
         Selection::All => discover::uncovered(image, functions),
@@ -103,9 +113,6 @@ pub fn judge(image: &Image, functions: &[Function], selection: &Selection) -> Co
     if gaps.is_empty() {
         return judge_known(image, machine, functions, selection);
     }
-    if is_go(image) {
-        return CodeShape::unknown(Unknown::Language("Go"));
-    }
     let (mut found, swept) = discover::functions(image, machine.code, &gaps);
     let discovered = found.len() as u64;
     found.extend_from_slice(functions);
@@ -116,10 +123,15 @@ pub fn judge(image: &Image, functions: &[Function], selection: &Selection) -> Co
     shape
 }
 
-/// Go's compiler describes its functions in a table of its own, and its code keeps arguments in the frame at every level.
-/// C code in such a program has frame descriptions, but is the lesser part.
-fn is_go(image: &Image) -> bool {
-    image.sections.iter().any(|s| s.name == b".go.buildinfo" || s.name.ends_with(b".gopclntab"))
+/// The language of a program whose compiler keeps arguments and variables in the frame at higher levels, too, and
+/// describes its functions in tables of its own: Go at every level, Free Pascal below its -O2.
+fn other_shape(image: &Image) -> Option<&'static str> {
+    image.sections.iter().find_map(|section| match section.name.as_slice() {
+        b".go.buildinfo" => Some("Go"),
+        name if name.ends_with(b".gopclntab") => Some("Go"),
+        b".fpcdata" => Some("Free Pascal"),
+        _ => None,
+    })
 }
 
 fn judge_known(image: &Image, machine: Machine, functions: &[Function], selection: &Selection) -> CodeShape {
