@@ -117,6 +117,18 @@ fn a_limit_thins_out_evenly_and_is_reported() {
 }
 
 #[test]
+fn what_a_sweep_leaves_out_has_no_functions() {
+    let limits = Limits { code_bytes: 1000, ..Limits::default() };
+    let image = Image::open(Input::memory(&shape_file!("gcc-O0-noeh")[..]), &limits).unwrap();
+    let text = image.section(".text").unwrap();
+    let shape = judge(&image, &functions::read(&image).functions, &Selection::All);
+    assert!(shape.discovered > 5 && shape.discovered < 29);
+    assert!(shape.functions.iter().all(|f| f.end <= text.address + 1000));
+    assert_eq!(shape.bytes_left_out, text.size - 1000);
+    assert_eq!(shape.problems[0].code, "code-limit");
+}
+
+#[test]
 fn returns_through_a_thunk_are_no_tail_calls() {
     let shape = judge_all(shape_file!("gcc-O0-thunk"));
     assert_eq!((shape.verdict.clone(), shape.totals.tail_calls), (Verdict::O0, 0));
