@@ -77,7 +77,7 @@ pub fn account(image: &Image, units: &[Described<'_>], table: &FunctionTable) ->
 }
 
 /// A range cut where functions begin and end.
-fn split(range: Range<u64>, functions: &[Range<u64>]) -> Vec<Range<u64>> {
+pub(super) fn split(range: Range<u64>, functions: &[Range<u64>]) -> Vec<Range<u64>> {
     let first = functions.partition_point(|f| f.end <= range.start);
     let mut pieces = Vec::new();
     let mut at = range.start;

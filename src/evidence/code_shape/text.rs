@@ -4,7 +4,13 @@ use crate::image::Image;
 use crate::image::functions::Function;
 
 /// Most bytes of one function that are looked at. Its state is settled long before.
-pub(super) const FUNCTION_BYTES: u64 = 16 << 10;
+const FUNCTION_BYTES: u64 = 16 << 10;
+
+/// … and where the text is large: the entry and some 300 instructions, so that 150 MB take a second.
+const FUNCTION_BYTES_IN_LARGE: u64 = 1 << 10;
+
+/// Text that is large.
+const LARGE: u64 = 16 << 20;
 
 /// Largest window read at once.
 const WINDOW: u64 = 4 << 20;
@@ -53,9 +59,9 @@ impl<'a> Loaded<'a> {
     }
 }
 
-/// How many bytes of a function are looked at.
-pub(super) fn head(function: &Function) -> u64 {
-    function.size().min(FUNCTION_BYTES)
+/// How many bytes of each function are looked at, where all of them have that many.
+pub(super) fn most_of_each(all: u64) -> u64 {
+    if all > LARGE { FUNCTION_BYTES_IN_LARGE } else { FUNCTION_BYTES }
 }
 
 /// Calls `visit` with windows that cover the chosen functions (indices in order of address).
@@ -64,8 +70,10 @@ pub(super) fn windows(
     image: &Image,
     functions: &[Function],
     chosen: &[usize],
+    most_of_each: u64,
     mut visit: impl FnMut(Window<'_>),
 ) -> (u64, u64) {
+    let head = |function: &Function| function.size().min(most_of_each);
     let loaded = Loaded::of(image);
     let (mut read, mut missing) = (0u64, 0u64);
     let mut from = 0;
