@@ -8,7 +8,7 @@
 //! Absence of tail calls proves nothing (gcc makes them from `-O2` on); one tail call proves optimization.
 
 use crate::facts::Problem;
-use crate::image::functions::{Function, range_at, runtime_sections};
+use crate::image::functions::{Function, Origin, range_at, runtime_sections};
 use crate::image::{Image, merge, ranges};
 use object::elf;
 use std::collections::HashMap;
@@ -19,7 +19,6 @@ pub mod votes;
 
 mod aarch64;
 mod discover;
-mod levels;
 mod segments;
 mod shape;
 mod text;
@@ -28,7 +27,6 @@ mod x86_64;
 
 pub use features::State;
 use features::{Arguments, Features, Scratch};
-pub use levels::Finer;
 pub use shape::{CodeShape, Counts, Judged, Run, Unknown, Verdict, claims};
 pub use votes::{Totals, Vote};
 
@@ -106,7 +104,7 @@ pub fn judge(image: &Image, functions: &[Function], selection: &Selection) -> Co
         return judge_known(image, machine, functions, selection);
     }
     if is_go(image) {
-        return CodeShape::unknown(Unknown::Language("Go"));
+        return judge_beside_go(image, machine, functions, selection);
     }
     let (mut found, swept) = discover::functions(image, machine.code, &gaps);
     let discovered = found.len() as u64;
@@ -118,8 +116,24 @@ pub fn judge(image: &Image, functions: &[Function], selection: &Selection) -> Co
     shape
 }
 
+/// What a Go program holds besides Go: the C code of cgo has frame descriptions, which Go's own compiler does not write.
+fn judge_beside_go(
+    image: &Image,
+    machine: Machine,
+    functions: &[Function],
+    selection: &Selection,
+) -> CodeShape {
+    let framed: Vec<Function> = functions.iter().filter(|f| f.from == Origin::EhFrame).cloned().collect();
+    let mut shape = judge_known(image, machine, &framed, selection);
+    if shape.functions.is_empty() {
+        return CodeShape::unknown(Unknown::Language("Go"));
+    }
+    shape.only_functions = true;
+    shape.sentence = format!("of the code beside Go, {}", shape.sentence);
+    shape
+}
+
 /// Go's compiler describes its functions in a table of its own, and its code keeps arguments in the frame at every level.
-/// C code in such a program has frame descriptions, but is the lesser part.
 fn is_go(image: &Image) -> bool {
     image.sections.iter().any(|s| s.name == b".go.buildinfo" || s.name.ends_with(b".gopclntab"))
 }
@@ -138,7 +152,6 @@ fn judge_known(image: &Image, machine: Machine, functions: &[Function], selectio
     let mut shape = CodeShape::unknown(Unknown::NoFunctions);
     shape.bytes_read = bytes_read;
     shape.bytes_left_out = bytes_left_out;
-    shape.has_levels = machine.code == Code::X86 { bits: 64 };
     if missing > 0 {
         shape.problems.push(Problem::damage(
             "unreadable-text",

@@ -39,14 +39,6 @@ pub struct Features {
     pub jumps_out: [u64; 2],
     /// Ends in a jump through a pointer that is no jump table.
     pub jumps_through_pointer: bool,
-    /// Registers cleared by moving the constant 0.
-    pub zero_moves: u32,
-    /// Registers cleared by combining them with themselves.
-    pub zero_xors: u32,
-    /// Padding inside the function, before loops and jump targets.
-    pub inner_nops: u32,
-    /// Conditional moves and selects.
-    pub conditional_moves: u32,
     /// Bytes that are no instruction.
     pub undecodable: u32,
     /// Not a function of the program's own: a branch thunk or a PLT entry.

@@ -4,7 +4,7 @@ use super::features::{Event, Features, Scratch};
 use iced_x86::{Code, Decoder, Instruction, Mnemonic, OpKind, Register};
 
 mod mnemonics;
-use mnemonics::{is_conditional_move, is_move, is_packed_integer};
+use mnemonics::{is_move, is_packed_integer};
 
 /// How many instructions may belong to the entry block, in which arguments are stored. Six argument
 /// registers, eight floating-point ones and a prologue fit.
@@ -73,7 +73,6 @@ struct Reader {
     copies: [Option<(Register, usize)>; 3],
     first_slot: Option<i64>,
     trailing: u32,
-    trailing_nops: u32,
     begun: bool,
     /// Number of the last instruction that took the frame down.
     epilogue: Option<u32>,
@@ -92,7 +91,6 @@ impl Reader {
             copies: [None; 3],
             first_slot: None,
             trailing: 0,
-            trailing_nops: 0,
             begun: false,
             epilogue: None,
             first_is_inner_call: false,
@@ -108,7 +106,6 @@ impl Reader {
             Mnemonic::Endbr64 | Mnemonic::Endbr32 => return,
             Mnemonic::Nop | Mnemonic::Int3 => {
                 self.trailing += 1;
-                self.trailing_nops += u32::from(mnemonic == Mnemonic::Nop);
                 return;
             }
             _ => {}
@@ -117,9 +114,7 @@ impl Reader {
         self.begun = true;
         let f = &mut self.features;
         f.instructions += self.trailing + 1;
-        f.inner_nops += self.trailing_nops;
         self.trailing = 0;
-        self.trailing_nops = 0;
         match mnemonic {
             Mnemonic::Jmp => return self.jump(i, first, at, start, size, scratch),
             Mnemonic::Call => return self.call(i, first, at, start, size, scratch),
@@ -141,7 +136,7 @@ impl Reader {
                 }
                 return self.boundary(at, scratch);
             }
-            _ => self.count_kind(i, mnemonic),
+            _ => self.features.packed += u32::from(is_packed_integer(mnemonic)),
         }
         if self.in_entry {
             self.entry(i, mnemonic);
@@ -202,31 +197,6 @@ impl Reader {
         // on i386 it may also fetch the instruction pointer.
         if self.entry_work > 0 || inner {
             self.in_entry = false;
-        }
-    }
-
-    fn count_kind(&mut self, i: &Instruction, mnemonic: Mnemonic) {
-        let f = &mut self.features;
-        match mnemonic {
-            Mnemonic::Mov => {
-                let zero = matches!(
-                    i.op1_kind(),
-                    OpKind::Immediate32 | OpKind::Immediate64 | OpKind::Immediate32to64
-                );
-                if zero && i.op0_kind() == OpKind::Register && i.immediate(1) == 0 {
-                    f.zero_moves += 1;
-                }
-            }
-            Mnemonic::Xor
-                if i.op0_kind() == OpKind::Register
-                    && i.op1_kind() == OpKind::Register
-                    && i.op0_register() == i.op1_register() =>
-            {
-                f.zero_xors += 1;
-            }
-            _ if is_conditional_move(mnemonic) => f.conditional_moves += 1,
-            _ if is_packed_integer(mnemonic) => f.packed += 1,
-            _ => {}
         }
     }
 
