@@ -294,7 +294,7 @@ impl CodeSeen {
             if self.cross_check_only || self.within(range).nth(1).is_none() {
                 pieces.push(range.clone());
             } else {
-                pieces.extend(account::split(range.clone(), &bounds));
+                pieces.extend(account::split(range.clone(), &bounds, Clone::clone));
             }
         }
         pieces
