@@ -68,7 +68,7 @@ limits! {
     /// Functions listed, and symbols read.
     functions: usize = 4_000_000, Count, "`too-many-functions`, `too-many-symbols`";
     /// Machine code decoded. What is left out stays unknown.
-    code_bytes: u64 = 64 << 20, Bytes, "`code-limit`";
+    code_bytes: u64 = 256 << 20, Bytes, "`code-limit`";
     /// Relocations read for the values of pointers.
     relocations: usize = 4 << 20, Count, "`too-many-relocations`, `too-much-data`";
     /// Members of one archive of object files.
@@ -89,7 +89,7 @@ limits! {
     conf_directives: usize = 500_000, Count, "`configuration-limit`";
     /// Findings kept of one target: the worst.
     findings: usize = 10_000, Count, "`too-many-findings`";
-    /// Largest saved report (`diff`, `--baseline`) or list of targets.
+    /// Largest saved report (`diff`, `--baseline`).
     document_bytes: u64 = 1 << 30, Bytes, "an error of usage";
 }
 

@@ -1,9 +1,7 @@
 //! `flagaudit check`: the gate for CI.
 
 use super::inspect::ListingArguments;
-use super::{
-    CLEAN, FINDINGS, Format, INCOMPLETE, INTERRUPTED, OutputArguments, complain, known, output, targets,
-};
+use super::{CLEAN, FINDINGS, Format, INCOMPLETE, OutputArguments, complain, known, output, targets};
 use crate::facts::{Facts, Problem};
 use crate::finding::{Finding, FindingStatus, PolicyPlace, Severity};
 use crate::image::document;
@@ -11,18 +9,30 @@ use crate::limits::Limits;
 use crate::policy::dates;
 use crate::policy::discover::{self, Discovery};
 use crate::policy::target::{LoadedPolicy, TargetKey};
-
 use crate::report::{CheckReport, Checked, PolicyRef, RuleDoc, Tool};
 use crate::report::{github, html, json, junit, markdown, prometheus, sarif, text};
 use crate::rules::{self, Verdict};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use jiff::civil::Date;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "\
+Examples:
+  flagaudit check objs/nginx                         by ./flagaudit.toml, else by builtin:release
+  flagaudit check -p edge.toml -f github objs/nginx  by your policy, as annotations of a pull request
+  flagaudit check -p builtin:hardened build/         every program of a directory
+  flagaudit check -f sarif -o audit.sarif build/     for code scanning; -f junit for a test report
+  flagaudit check --baseline good.json objs/nginx    what is new since a saved inspect -f json
+  flagaudit check --processes '^nginx' -q            what runs on this host, a line a process
+
+Exit status: 0 nothing at or above --fail-on, 1 at least one such finding, 2 not fully audited.";
 
 /// Arguments of `check`.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct CheckArguments {
     #[command(flatten)]
     targets: targets::TargetArguments,
@@ -65,6 +75,15 @@ impl FailOn {
     }
 }
 
+/// A judged target.
+struct Judged {
+    checked: Checked,
+    /// Places in the policy that had a say.
+    used: Vec<PolicyPlace>,
+    /// Its line of NDJSON, where that is asked for.
+    line: Result<String, serde_json::Error>,
+}
+
 /// Runs it.
 pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<u8> {
     let today = match &arguments.today {
@@ -77,17 +96,13 @@ pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<u8> {
         warn_of(&policy, today);
     }
     let limits = arguments.targets.limits()?;
-    let baseline = arguments
-        .baseline
-        .as_deref()
-        .map(|path| Baseline::read(path, &policy, today, &limits))
-        .transpose()?;
-    let listings = arguments.listings.listings(arguments.output.format);
-    let fail_on = arguments.fail_on.severity();
-    let mut audited = arguments.targets.audit(|mut facts| {
-        let mut used: Vec<PolicyPlace> = Vec::new();
+    let read = |path| Baseline::read(path, &policy, today, &limits);
+    let baseline = arguments.baseline.as_deref().map(read).transpose()?;
+    let format = arguments.output.format;
+    let listings = arguments.listings.listings(format);
+    let judge = |mut facts: Facts| -> Judged {
         let key = TargetKey::of(&facts);
-        used.extend(policy.applied(&key));
+        let mut used: Vec<PolicyPlace> = policy.applied(&key);
         let judgement = rules::judge(&facts, &policy.for_target(&key), today);
         used.extend(judgement.used);
         let mut findings = judgement.findings;
@@ -100,32 +115,51 @@ pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<u8> {
         if let Some(baseline) = &baseline {
             baseline.keep_new(&mut findings);
         }
-        let verdict = rules::verdict(facts.status, &findings, fail_on);
+        let verdict = rules::verdict(facts.status, &findings, arguments.fail_on.severity());
         listings.trim(&mut facts);
-        Judged { checked: Checked { facts, verdict, findings }, used }
-    })?;
-    let left_out = audited.leave_out(arguments.output.format);
-    super::complain_of_failures(audited.targets.iter().map(AsRef::as_ref));
-    let mut used: Vec<PolicyPlace> = Vec::new();
-    let mut checked = Vec::new();
-    let mut worst = CLEAN;
-    for judged in audited.targets {
-        worst = worst.max(match judged.checked.verdict {
-            Verdict::Pass => CLEAN,
-            Verdict::Fail => FINDINGS,
-            Verdict::Error => INCOMPLETE,
-        });
-        used.extend(judged.used);
-        checked.push(judged.checked);
-    }
+        Judged { checked: Checked { facts, verdict, findings }, used, line: Ok(String::new()) }
+    };
+    let mut used: BTreeSet<PolicyPlace> = BTreeSet::new();
+    let mut targets = Vec::new();
+    let mut worst = Verdict::Pass;
+    let mut lines =
+        if format == Format::Ndjson { Some(output::Lines::open(&arguments.output)?) } else { None };
+    let streamed = lines.is_some();
+    let tally = arguments.targets.audit(
+        arguments.output.quiet,
+        |facts| {
+            let mut judged = judge(facts);
+            if streamed {
+                judged.line = json::target_line(&judged.checked);
+            }
+            judged
+        },
+        |judged| {
+            used.extend(judged.used);
+            worst = worst.max(judged.checked.verdict);
+            match &mut lines {
+                // A reader that has gone away changes no verdict: the rest is audited all the same.
+                Some(lines) => lines.take(judged.line, true),
+                None => {
+                    targets.push(judged.checked);
+                    ControlFlow::Continue(())
+                }
+            }
+        },
+    )?;
+    let used: Vec<PolicyPlace> = used.into_iter().collect();
     let setting = policy.base().rules.get("unused-policy-entry").map(|setting| setting.value);
-    let policy_findings = rules::unused(&policy.entries(), &used, setting);
     // What was not audited may use any entry of the policy.
-    let policy_findings = if audited.status == Some(INTERRUPTED) { Vec::new() } else { policy_findings };
-    if policy_findings.iter().any(|f| f.counts() && f.severity >= fail_on) {
-        worst = worst.max(FINDINGS);
+    let policy_findings =
+        if tally.interrupted { Vec::new() } else { rules::unused(&policy.entries(), &used, setting) };
+    if policy_findings.iter().any(|f| f.counts() && f.severity >= arguments.fail_on.severity()) {
+        worst = worst.max(Verdict::Fail);
     }
-    worst = audited.status.unwrap_or(worst);
+    if tally.status().is_some() {
+        worst = Verdict::Error;
+    }
+    let left_out = tally.leave_out(&mut targets, format);
+    let status = tally.status().unwrap_or_else(|| status(worst));
     let report = CheckReport {
         schema: "flagaudit/check/1".to_owned(),
         tool: Tool::this(),
@@ -135,16 +169,20 @@ pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<u8> {
             sha256: policy.sha256().to_owned(),
             evaluated_on: today.to_string(),
         },
-        targets: checked,
+        verdict: worst,
+        targets,
         policy_findings,
-        summary: audited.summary,
+        summary: tally.summary,
     };
-    let mut rendered = match arguments.output.format {
+    if let Some(lines) = lines {
+        lines.end(&json::check_summary(&report)?)?;
+        return Ok(status);
+    }
+    let mut rendered = match format {
         Format::Text => text::check(&report, output::text_options(&arguments.output)),
-        Format::Json => json::render(&report)?,
-        Format::Ndjson => json::check_lines(&report)?,
+        Format::Json | Format::Ndjson => json::render(&report)?,
         Format::Sarif => sarif::check(&report, &rule_docs(), output::working_directory().as_deref())?,
-        Format::Junit => junit::check(&report, fail_on),
+        Format::Junit => junit::check(&report, arguments.fail_on.severity()),
         Format::Github => github::check(&report),
         Format::Markdown => markdown::check(&report),
         Format::Prometheus => prometheus::check(&report),
@@ -152,21 +190,18 @@ pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<u8> {
     };
     rendered.push_str(&left_out);
     output::write(&arguments.output, &rendered)?;
-    if arguments.output.format == Format::Github {
+    if format == Format::Github {
         output::append_job_summary(&github::summary(&report));
     }
-    Ok(worst)
+    Ok(status)
 }
 
-/// A target with its verdict, and the policy entries that were of use for it.
-struct Judged {
-    checked: Checked,
-    used: Vec<PolicyPlace>,
-}
-
-impl AsRef<Facts> for Judged {
-    fn as_ref(&self) -> &Facts {
-        &self.checked.facts
+/// The exit status of a verdict on the run.
+fn status(worst: Verdict) -> u8 {
+    match worst {
+        Verdict::Pass => CLEAN,
+        Verdict::Fail => FINDINGS,
+        Verdict::Error => INCOMPLETE,
     }
 }
 
@@ -232,8 +267,8 @@ impl Baseline {
             targets: Vec<serde_json::Value>,
         }
         let place = || format!("baseline {}", path.display());
-        let bytes =
-            document::read(path, limits.document_bytes, Some(document::PATIENCE)).with_context(place)?;
+        let wait = Some(document::PATIENCE);
+        let bytes = document::read(path, limits.document_bytes, wait).with_context(place)?;
         let saved: Saved = serde_json::from_slice(&bytes).with_context(place)?;
         let mut known = Vec::new();
         for target in saved.targets {

@@ -3,16 +3,24 @@
 use super::{CLEAN, FINDINGS, Format, INCOMPLETE, OutputArguments, complain, output, targets};
 use crate::diff;
 use crate::facts::{Facts, Status};
-use crate::image::document;
-use crate::limits::Limits;
+use crate::image::{confined, document};
 use crate::report::{json, text};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+const EXAMPLES: &str = "\
+Examples:
+  flagaudit diff good/nginx objs/nginx                       what changed, the worst first
+  flagaudit diff good.json objs/nginx                        against a saved inspect -f json
+  flagaudit diff --fail-on regression good/nginx objs/nginx  a gate: 1 only if something got worse
+
+Exit status: 0 compared, 1 by --exit-code or --fail-on, 2 if a side could not be audited.";
+
 /// Arguments of `diff`.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
     /// The baseline: a target, or the saved JSON of inspect or check
     old: PathBuf,
@@ -43,9 +51,16 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<u8> {
     if !matches!(arguments.output.format, Format::Text | Format::Json | Format::Ndjson | Format::Markdown) {
         bail!("diff is printed as text, json, ndjson or markdown");
     }
-    let limits = targets::limits(&arguments.limit)?;
-    let (old, new) = pair(side(&arguments.old, &limits)?, side(&arguments.new, &limits)?)?;
-    super::complain_of_failures([&old, &new].into_iter());
+    let limits = &arguments.limit;
+    let (old, new) = (side(&arguments.old, limits)?, side(&arguments.new, limits)?);
+    let saved = (old.saved, new.saved);
+    let (old, new) = pair(old, new)?;
+    // Of what was audited now that was said already.
+    for (facts, _) in [(&old, saved.0), (&new, saved.1)].iter().filter(|(_, saved)| *saved) {
+        if facts.status == Status::Failed {
+            complain(&super::failure(facts));
+        }
+    }
     if [&old, &new].iter().any(|facts| facts.status == Status::Failed) {
         return Ok(INCOMPLETE);
     }
@@ -69,15 +84,17 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<u8> {
 struct Side {
     name: PathBuf,
     targets: Vec<Facts>,
+    /// From a saved document.
+    saved: bool,
 }
 
-fn side(path: &Path, limits: &Limits) -> anyhow::Result<Side> {
-    let targets = match saved(path, limits)? {
+fn side(path: &Path, limits: &[String]) -> anyhow::Result<Side> {
+    let (targets, saved) = match saved(path, targets::limits(limits)?.document_bytes)? {
         Some(targets) if targets.is_empty() => bail!("{}: the document has no target", path.display()),
-        Some(targets) => targets,
-        None => targets::audit_named(path, limits)?,
+        Some(targets) => (targets, true),
+        None => (targets::audit_named(path, limits)?, false),
     };
-    Ok(Side { name: path.to_path_buf(), targets })
+    Ok(Side { name: path.to_path_buf(), targets, saved })
 }
 
 /// Takes one target of each side: the only one, or the one of the same name as the only one of the other side.
@@ -107,13 +124,13 @@ fn pair(old: Side, new: Side) -> anyhow::Result<(Facts, Facts)> {
 }
 
 /// The targets of a saved document, or `None` if the file is no such document.
-fn saved(path: &Path, limits: &Limits) -> anyhow::Result<Option<Vec<Facts>>> {
+fn saved(path: &Path, most: u64) -> anyhow::Result<Option<Vec<Facts>>> {
     #[derive(serde::Deserialize)]
     struct Document {
         schema: String,
         targets: Vec<Facts>,
     }
-    let Ok(file) = crate::image::confined::open_regular(path) else { return Ok(None) };
+    let Ok(file) = confined::open_regular(path) else { return Ok(None) };
     let mut start = [0; 64];
     let mut file = file;
     let got = file.read(&mut start).with_context(|| format!("{} cannot be read", path.display()))?;
@@ -121,7 +138,7 @@ fn saved(path: &Path, limits: &Limits) -> anyhow::Result<Option<Vec<Facts>>> {
     if start.trim_ascii_start().first() != Some(&b'{') {
         return Ok(None);
     }
-    let bytes = document::all(start.chain(file), limits.document_bytes)
+    let bytes = document::all(start.chain(file), most)
         .with_context(|| format!("{} cannot be read", path.display()))?;
     let document: Document = serde_json::from_slice(&bytes)
         .with_context(|| format!("{}: not a document of inspect or check", path.display()))?;

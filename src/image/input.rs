@@ -27,10 +27,10 @@ impl Input {
         Ok(Self { bytes: Bytes::File(Arc::new(file)), start: 0, len })
     }
 
-    /// A part of a file that several inputs share, or `None` if the file is not that long.
-    pub fn shared(file: &Arc<File>, offset: u64, len: u64) -> io::Result<Option<Self>> {
-        let bytes = Bytes::File(Arc::clone(file));
-        Ok(Self { bytes, start: 0, len: file.metadata()?.len() }.part(offset, len))
+    /// A file that others read, too, as long as it is now.
+    pub fn shared(file: Arc<File>) -> io::Result<Self> {
+        let len = file.metadata()?.len();
+        Ok(Self { bytes: Bytes::File(file), start: 0, len })
     }
 
     /// Bytes in memory.

@@ -53,7 +53,7 @@ pub fn build(version: Version, without: &[&str]) -> Facts {
     own.directives = Some(directives.collect());
     own.configure_arguments = Some(vec![crate::rules::testing::argument("--with-file-aio", None)]);
     let new = Held::new(version >= Version(1, 29, 7), Strength::Structural, Source::ModuleTable);
-    own.features.insert("nginx.upstream_keepalive_default".to_owned(), new);
+    own.features.insert("upstream_keepalive_default".to_owned(), new);
     facts
 }
 
@@ -86,7 +86,7 @@ pub fn with_files(mut facts: Facts, files: &[(&str, &str)]) -> Facts {
     let root = directory.path();
     tree(&root.join("srv"));
     facts.problems.clear();
-    let model = Model::read(&root.join(files[0].0), Some(root), &crate::limits::Limits::default()).unwrap();
+    let model = Model::read(&root.join(files[0].0), Some(root)).unwrap();
     facts.problems.extend(model.problems.clone());
     let own = facts.nginx.as_mut().unwrap();
     own.config = Some(model.facts());

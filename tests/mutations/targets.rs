@@ -149,7 +149,7 @@ fn show_all(targets: Vec<Checked>) {
         schema: "flagaudit/inspect/1".to_owned(),
         tool: Tool::this(),
         targets: facts(),
-        summary: summary.clone(),
+        summary,
     };
     let text = report::text::Options { quiet: false, verbose: true, width: 80 };
     report::text::inspect(&inspected, text);
@@ -174,12 +174,13 @@ fn show_all(targets: Vec<Checked>) {
             sha256: String::new(),
             evaluated_on: TODAY.to_string(),
         },
+        verdict: targets.iter().map(|target| target.verdict).max().unwrap_or(Verdict::Pass),
         targets,
         policy_findings: Vec::new(),
         summary,
     };
     report::text::check(&checked, text);
-    report::json::check_lines(&checked).expect("JSON");
+    report::json::check_summary(&checked).expect("JSON");
     report::html::check(&checked).expect("a page");
     report::sarif::check(&checked, &[], None).expect("SARIF");
     report::markdown::check(&checked);

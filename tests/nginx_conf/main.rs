@@ -6,6 +6,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod processes;
 mod real;
 mod upstreams;
 
@@ -47,7 +48,7 @@ impl Audited {
     /// What the rules find in a configuration, with the configuration rules as errors where nothing caps them.
     fn findings(&self, conf: &Path) -> Vec<Finding> {
         let mut facts = self.facts.clone();
-        let model = Model::read(conf, None, &flagaudit::limits::Limits::default()).unwrap();
+        let model = Model::read(conf, None).unwrap();
         facts.nginx.as_mut().unwrap().config_model = Some(Arc::new(model));
         let text = "schema = 1\nname = \"t\"\n[rules]\nupstream-without-keepalive = \"error\"\ndynamic-gzip-of-static-files = \"error\"\ngzip-static-without-gunzip = \"error\"\n";
         let file = conf.with_extension("policy.toml");

@@ -188,7 +188,7 @@ pub(crate) mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("nginx.conf");
         std::fs::write(&path, text).unwrap();
-        Model::read(&path, Some(directory.path()), &crate::limits::Limits::default()).unwrap()
+        Model::read(&path, Some(directory.path())).unwrap()
     }
 
     #[test]
