@@ -259,3 +259,19 @@ fn progress_is_for_a_terminal_and_leaves_nothing_behind() {
     let quiet = run(["inspect", testdata("dwarf").to_str().unwrap()]);
     assert!(!quiet.stderr.contains('\r'), "{}", quiet.stderr);
 }
+
+#[test]
+fn archives_without_programs_are_no_programs_of_a_walk() {
+    let directory = tempfile::tempdir().unwrap();
+    let entry = |name: &str, bytes: &str| {
+        format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n{bytes}", 0, 0, 0, 100_644, bytes.len())
+    };
+    let put = |name: &str, bytes: String| std::fs::write(directory.path().join(name), bytes).unwrap();
+    put("empty.a", "!<arch>\n".to_owned());
+    put("package.deb", format!("!<arch>\n{}", entry("debian-binary", "2.0\n")));
+    put("texts.a", format!("!<arch>\n{}", entry("readme/", "text")));
+    std::fs::copy(testdata("elf/lib.a"), directory.path().join("lib.a")).unwrap();
+    let (status, report) = json(["inspect", directory.path().to_str().unwrap()]);
+    assert_eq!(status, 0, "{report}");
+    assert_eq!((&report["summary"]["targets"], &report["summary"]["skipped"]), (&1.into(), &3.into()));
+}
