@@ -121,6 +121,8 @@ pub struct CheckReport {
     pub tool: Tool,
     /// The policy that judged.
     pub policy: PolicyRef,
+    /// The verdict on the run, as the exit status has it: options may allow what else were incomplete.
+    pub verdict: Verdict,
     /// The targets, in order.
     pub targets: Vec<Checked>,
     /// Findings about the policy itself.

@@ -46,6 +46,8 @@ pub struct Subject {
     pub refused: Option<String>,
     /// What was noticed on the way to it.
     pub problems: Vec<Problem>,
+    /// How it was started, for a running program.
+    pub command_line: Option<process::CommandLine>,
     /// What a quick look at it told, where somebody has looked.
     pub glance: Option<glance::Glance>,
     /// Device and inode, where they are known.
@@ -110,6 +112,7 @@ impl Subject {
             root: None,
             refused: None,
             problems: Vec::new(),
+            command_line: None,
             glance: None,
             identity: None,
         }
@@ -128,6 +131,7 @@ impl Subject {
             identity: Some(running.identity),
             place: Some(place),
             root: running.root,
+            command_line: Some(running.command_line),
             ..Self::new(process::target_name(running.process.pid), Origin::Process)
         }
     }

@@ -5,7 +5,7 @@ use super::{Options, audit, loaded, modules};
 use crate::facts::{Facts, Kind, Origin};
 use crate::image::Input;
 use crate::image::companion::Known;
-use crate::nginx::ModuleFile;
+use crate::nginx::{ModuleFile, Server, loadable};
 use crate::parallel::{self, lock};
 use crate::target::Subject;
 use crate::target::glance::{Glance, glance};
@@ -35,6 +35,8 @@ pub struct Group {
     dropped: u64,
     kept: Mutex<HashMap<usize, (Arc<Facts>, usize)>>,
     modules: OnceLock<Vec<ModuleFile>>,
+    /// Servers that may load a module another one refuses.
+    servers: OnceLock<Vec<Server>>,
     /// Libraries of the targets, with the first target that asked.
     libraries: Mutex<BTreeMap<PathBuf, (usize, Subject)>>,
 }
@@ -67,6 +69,7 @@ impl Group {
             dropped,
             kept: Mutex::default(),
             modules: OnceLock::new(),
+            servers: OnceLock::new(),
             libraries: Mutex::default(),
         }
     }
@@ -171,7 +174,8 @@ impl Group {
         Some(subject.named(Arc::unwrap_or_clone(facts)))
     }
 
-    /// Holds every dynamic module of the group against a server of the group.
+    /// Holds every dynamic module of the group against a server of the group. Where several builds lie side by side, as in
+    /// a fleet's store, a module belongs to those that load it, and another's refusal is no fault.
     fn hold(&self, subject: &Subject, facts: &mut Facts) {
         let is_module = facts.product.as_ref().is_some_and(|product| product.name == "nginx-module");
         let kind = facts.elf.as_ref().map(|elf| elf.kind);
@@ -182,9 +186,23 @@ impl Group {
             return;
         }
         if let Some(server) = modules::server(subject, &self.options) {
-            let held = modules.iter().map(|module| crate::nginx::loadable(&server, module));
-            nginx.dynamic_modules.extend(held);
+            for module in modules {
+                let held = loadable(&server, module, false);
+                let has_another_home = || {
+                    let servers = self.servers.get_or_init(|| self.read_servers());
+                    servers.iter().any(|other| loadable(other, module, false).loadable == Some(true))
+                };
+                if held.loadable != Some(false) || !has_another_home() {
+                    nginx.dynamic_modules.push(held);
+                }
+            }
         }
+    }
+
+    fn read_servers(&self) -> Vec<Server> {
+        let few = self.subjects.len() <= FEW;
+        let named = |subject: &&Subject| few || !subject.shown().contains(".so");
+        self.subjects.iter().filter(named).filter_map(|one| modules::server(one, &self.options)).collect()
     }
 
     fn read_modules(&self) -> Vec<ModuleFile> {

@@ -54,7 +54,7 @@ impl Running {
             }
             // It is loaded: what nginx would say to it now is past.
             let held = match &server {
-                Some(server) => crate::nginx::loadable(server, &module),
+                Some(server) => crate::nginx::loadable(server, &module, false),
                 None => DynamicModule {
                     path,
                     name: module.names.first().cloned(),

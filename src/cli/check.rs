@@ -17,8 +17,20 @@ use std::collections::{BTreeSet, HashSet};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+const EXAMPLES: &str = "\
+Examples:
+  flagaudit check objs/nginx                         by ./flagaudit.toml, else by builtin:release
+  flagaudit check -p edge.toml -f github objs/nginx  by your policy, as annotations of a pull request
+  flagaudit check -p builtin:hardened build/         every program of a directory
+  flagaudit check -f sarif -o audit.sarif build/     for code scanning; -f junit for a test report
+  flagaudit check --baseline good.json objs/nginx    what is new since a saved inspect -f json
+  flagaudit check --processes '^nginx' -q            what runs on this host, a line a process
+
+Exit status: 0 nothing at or above --fail-on, 1 at least one such finding, 2 not fully audited.";
+
 /// Arguments of `check`.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct CheckArguments {
     #[command(flatten)]
     targets: targets::TargetArguments,
@@ -100,7 +112,7 @@ pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<u8> {
     };
     let mut used: BTreeSet<PolicyPlace> = BTreeSet::new();
     let mut targets = Vec::new();
-    let mut worst = CLEAN;
+    let mut worst = Verdict::Pass;
     let mut lines =
         if format == Format::Ndjson { Some(output::Lines::open(&arguments.output)?) } else { None };
     let streamed = lines.is_some();
@@ -115,11 +127,7 @@ pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<u8> {
         },
         |judged| {
             used.extend(judged.used);
-            worst = worst.max(match judged.checked.verdict {
-                Verdict::Pass => CLEAN,
-                Verdict::Fail => FINDINGS,
-                Verdict::Error => INCOMPLETE,
-            });
+            worst = worst.max(judged.checked.verdict);
             match &mut lines {
                 // A reader that has gone away changes no verdict: the rest is audited all the same.
                 Some(lines) => lines.take(judged.line, true),
@@ -134,10 +142,10 @@ pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<u8> {
     let setting = policy.base().rules.get("unused-policy-entry").map(|setting| setting.value);
     let policy_findings = rules::unused(&policy.entries(), &used, setting);
     if policy_findings.iter().any(|f| f.counts() && f.severity >= arguments.fail_on.severity()) {
-        worst = worst.max(FINDINGS);
+        worst = worst.max(Verdict::Fail);
     }
     if tally.incomplete {
-        worst = INCOMPLETE;
+        worst = Verdict::Error;
     }
     let report = CheckReport {
         schema: "flagaudit/check/1".to_owned(),
@@ -148,13 +156,14 @@ pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<u8> {
             sha256: policy.sha256().to_owned(),
             evaluated_on: today.to_string(),
         },
+        verdict: worst,
         targets,
         policy_findings,
         summary: tally.summary,
     };
     if let Some(lines) = lines {
         lines.end(&json::check_summary(&report)?)?;
-        return Ok(worst);
+        return Ok(status(worst));
     }
     let rendered = match format {
         Format::Text => text::check(&report, output::text_options(&arguments.output)),
@@ -170,7 +179,16 @@ pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<u8> {
     if format == Format::Github {
         output::append_job_summary(&github::summary(&report))?;
     }
-    Ok(worst)
+    Ok(status(worst))
+}
+
+/// The exit status of a verdict on the run.
+fn status(worst: Verdict) -> u8 {
+    match worst {
+        Verdict::Pass => CLEAN,
+        Verdict::Fail => FINDINGS,
+        Verdict::Error => INCOMPLETE,
+    }
 }
 
 /// The rules' documentation, as reports show it.

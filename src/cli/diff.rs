@@ -12,8 +12,17 @@ use std::path::{Path, PathBuf};
 /// Largest saved document read, in bytes; one of a large program with all its lists has some 30 MB.
 const MOST_JSON: u64 = 1 << 30;
 
+const EXAMPLES: &str = "\
+Examples:
+  flagaudit diff good/nginx objs/nginx                       what changed, the worst first
+  flagaudit diff good.json objs/nginx                        against a saved inspect -f json
+  flagaudit diff --fail-on regression good/nginx objs/nginx  a gate: 1 only if something got worse
+
+Exit status: 0 compared, 1 by --exit-code or --fail-on, 2 if a side could not be audited.";
+
 /// Arguments of `diff`.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
     /// The baseline: a target, or the saved JSON of inspect or check
     old: PathBuf,

@@ -26,10 +26,15 @@ fn choice(output: &OutputArguments) -> ColorChoice {
 /// Options for the text renderer.
 pub(super) fn text_options(output: &OutputArguments) -> crate::report::text::Options {
     let columns = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
+    let terminal = || {
+        let to_terminal = output.output.is_none() && io::stdout().is_terminal();
+        let size = to_terminal.then(|| terminal_size::terminal_size_of(io::stdout())).flatten();
+        size.map(|(width, _)| usize::from(width.0))
+    };
     crate::report::text::Options {
         quiet: output.quiet,
         verbose: output.verbose,
-        width: columns.unwrap_or(WIDTH).clamp(40, 200),
+        width: columns.or_else(terminal).unwrap_or(WIDTH).clamp(40, 200),
     }
 }
 

@@ -421,6 +421,22 @@ pub struct Config {
     pub files: Vec<String>,
     /// Files named and not seen.
     pub not_seen: Vec<String>,
+    /// What says that it is this one.
+    #[serde(default)]
+    pub chosen_by: ConfigChoice,
+}
+
+/// What says which configuration a program reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ConfigChoice {
+    /// The user of this program.
+    #[default]
+    Option,
+    /// The command line of the running program (`-c` or `-p`).
+    CommandLine,
+    /// The path that was compiled in.
+    BuiltIn,
 }
 
 /// What nginx-family programs carry.
@@ -448,9 +464,10 @@ pub struct Nginx {
     pub dynamic_modules: Vec<DynamicModule>,
     /// Configuration held against this build.
     pub config: Option<Config>,
-    /// Features that texts, imports and modules show, by fact: `nginx.threads`, `nginx.file_aio`, `nginx.pcre_jit`,
-    /// `nginx.ktls`, `nginx.reuseport`, `nginx.no_pool`, `nginx.upstream_keepalive_default`. What nothing tells is not there. Not part of the document.
-    #[serde(skip)]
+    /// What the build can do and cannot, each proven on the binary: `threads`, `file_aio`, `pcre`, `pcre_jit`, `http_v2`,
+    /// `http_v3`, `ktls`, `reuseport`, `upstream_keepalive_default`, `no_pool`, `lua_assertions`, `lua_abort_at_panic`.
+    /// What nothing proves is not there.
+    #[serde(default)]
     pub features: std::collections::BTreeMap<String, Held<bool>>,
     /// The configuration itself, for rules. Not part of the document.
     #[serde(skip)]

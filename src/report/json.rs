@@ -25,7 +25,7 @@ pub fn inspect_summary(summary: Summary) -> Result<String, serde_json::Error> {
 /// The last line of `check`: policy and counts. The targets of the report are not in it.
 pub fn check_summary(report: &CheckReport) -> Result<String, serde_json::Error> {
     let last = serde_json::json!({
-        "policy": report.policy, "policy_findings": report.policy_findings, "summary": report.summary
+        "policy": report.policy, "verdict": report.verdict, "policy_findings": report.policy_findings, "summary": report.summary
     });
     line("summary", &last)
 }

@@ -1,13 +1,40 @@
 //! One finding: what, where, how known, what it costs, how to fix, and the policy line that judged.
 
-use super::{BOLD, DIM, GREEN, Options, RED, YELLOW, labelled, paint, terminal, thousands};
+use super::{BOLD, DIM, GREEN, Options, RED, YELLOW, labelled, paint, terminal, thousands, wrapped};
+use crate::evidence::Strength;
 use crate::finding::{Finding, FindingStatus, Severity};
+use crate::report::shared::clip;
 use std::fmt::Write as _;
 
 /// Units named before the rest is only counted.
 const UNITS_SHOWN: usize = 6;
+/// Findings of one rule shown before the rest is only counted.
+const FINDINGS_SHOWN: usize = 10;
+/// Characters of a name.
+const NAME_CHARS: usize = 72;
 
-pub(super) fn finding(out: &mut String, finding: &Finding, options: Options) {
+/// All findings, those of a rule together, the rule with the worst first. Of many alike without `-v` the first.
+pub(super) fn all(out: &mut String, findings: &[Finding], options: Options) {
+    let mut rules: Vec<(&str, Vec<&Finding>)> = Vec::new();
+    for finding in findings {
+        match rules.iter_mut().find(|(rule, _)| *rule == finding.rule) {
+            Some((_, list)) => list.push(finding),
+            None => rules.push((&finding.rule, vec![finding])),
+        }
+    }
+    for (rule, list) in rules {
+        let shown = if options.verbose { list.len() } else { FINDINGS_SHOWN };
+        for one in list.iter().take(shown) {
+            finding(out, one, options);
+        }
+        if let Some(more) = list.len().checked_sub(shown).filter(|more| *more > 0) {
+            let words = format!("… and {} more of {rule} (-v shows all)", thousands(more as u64));
+            let _ = writeln!(out, "{}", paint(DIM, &words));
+        }
+    }
+}
+
+fn finding(out: &mut String, finding: &Finding, options: Options) {
     let style = match (finding.status, finding.severity) {
         (FindingStatus::Waived | FindingStatus::Passed | FindingStatus::NotChecked, _) => DIM,
         (_, Severity::Error) => RED,
@@ -20,15 +47,27 @@ pub(super) fn finding(out: &mut String, finding: &Finding, options: Options) {
         FindingStatus::NotChecked => "not checked",
         FindingStatus::Violation | FindingStatus::Undetermined => finding.severity.as_str(),
     };
-    let _ = writeln!(
-        out,
-        "{}{}",
-        paint(style, &format!("{word}[{}]", finding.rule)),
-        paint(BOLD, &format!(": {}", terminal(&finding.message)))
-    );
+    let head = format!("{word}[{}]:", finding.rule);
+    let whole = format!("{head} {}", terminal(&finding.message));
+    for (index, line) in wrapped(&whole, 2, options).iter().enumerate() {
+        let _ = match line.strip_prefix(&head).filter(|_| index == 0) {
+            Some(rest) => writeln!(out, "{}{}", paint(style, &head), paint(BOLD, rest)),
+            None => writeln!(out, "  {}", paint(BOLD, line)),
+        };
+    }
+    // What neither fails nor warns is a line; `-v` and `explain` have the rest.
+    let counts = matches!(finding.status, FindingStatus::Violation | FindingStatus::Undetermined);
+    let minor = finding.status == FindingStatus::NotChecked || (counts && finding.severity == Severity::Note);
+    if minor && !options.verbose && finding.location.is_none() {
+        return;
+    }
     let place = places(finding, options);
     if !place.is_empty() {
         labelled(out, 2, "where", &place, options);
+    }
+    if finding.known.is_empty() && finding.strength != Strength::None {
+        let sources: Vec<&str> = finding.sources.iter().map(|source| source.words()).collect();
+        labelled(out, 2, "known", &format!("{}: {}", finding.strength.as_str(), sources.join("; ")), options);
     }
     for (index, line) in finding.known.iter().enumerate() {
         labelled(out, 2, if index == 0 { "known" } else { "" }, &terminal(line), options);
@@ -75,14 +114,18 @@ fn places(finding: &Finding, options: Options) -> String {
         .units
         .iter()
         .take(shown)
-        .map(|u| if mixed { format!("{} ({})", terminal(&u.name), u.level) } else { terminal(&u.name) })
+        .map(|u| {
+            let name = terminal(&u.name);
+            if mixed { format!("{name} ({})", u.level) } else { name }
+        })
         .collect();
     let more = finding.units_total.saturating_sub(parts.len() as u64);
     if more > 0 && !parts.is_empty() {
         parts.push(format!("and {} more (flagaudit inspect --units lists all)", thousands(more)));
     }
     parts.extend(finding.ranges.iter().take(UNITS_SHOWN).map(|r| {
-        let name = r.name.as_deref().map(|name| format!("{} ", terminal(name))).unwrap_or_default();
+        let name = r.name.as_deref().map(|name| clip(name, NAME_CHARS));
+        let name = name.map(|name| format!("{} ", terminal(&name))).unwrap_or_default();
         if r.functions > 0 {
             format!("{name}{:#x}-{:#x} ({} functions)", r.start, r.end, r.functions)
         } else {
@@ -98,6 +141,49 @@ fn places(finding: &Finding, options: Options) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn shown(findings: &[Finding], verbose: bool) -> String {
+        let mut out = String::new();
+        all(&mut out, findings, Options { quiet: false, verbose, width: 80 });
+        anstream::adapter::strip_str(&out).to_string()
+    }
+
+    #[test]
+    fn findings_of_a_rule_stand_together_and_many_are_counted() {
+        let of = |rule: &str, message: &str| Finding {
+            message: message.to_owned(),
+            ..crate::rules::testing::finding(rule, Severity::Error, FindingStatus::Violation)
+        };
+        let mut list = vec![of("a", "first")];
+        list.extend((0..14).map(|index| of("b", &format!("number {index}"))));
+        list.push(of("a", "last"));
+        let brief = shown(&list, false);
+        let heads: Vec<&str> = brief.lines().filter(|line| line.starts_with("error[")).collect();
+        assert_eq!(&heads[..2], ["error[a]: first", "error[a]: last"]);
+        assert_eq!(heads.len(), 12);
+        assert!(brief.contains("… and 4 more of b (-v shows all)"), "{brief}");
+        assert_eq!(shown(&list, true).matches("error[b]").count(), 14);
+    }
+
+    #[test]
+    fn long_messages_wrap() {
+        let list = [Finding {
+            message: "word ".repeat(40),
+            ..crate::rules::testing::finding("a", Severity::Error, FindingStatus::Violation)
+        }];
+        let text = shown(&list, false);
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+
+    #[test]
+    fn a_note_is_a_line_unless_asked() {
+        let list = [Finding {
+            remedy: Some("do".to_owned()),
+            ..crate::rules::testing::finding("a", Severity::Note, FindingStatus::Violation)
+        }];
+        assert_eq!(shown(&list, false).lines().count(), 1);
+        assert!(shown(&list, true).contains("fix"));
+    }
 
     #[test]
     fn a_comment_is_left_out_but_not_a_hash_in_a_string() {
