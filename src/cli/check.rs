@@ -128,14 +128,12 @@ pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<u8> {
         |judged| {
             used.extend(judged.used);
             worst = worst.max(judged.checked.verdict);
-            match &mut lines {
-                // A reader that has gone away changes no verdict: the rest is audited all the same.
-                Some(lines) => lines.take(judged.line, true),
-                None => {
-                    targets.push(judged.checked);
-                    ControlFlow::Continue(())
-                }
+            // A reader that has gone away changes no verdict: the rest is audited all the same.
+            if let Some(lines) = &mut lines {
+                return lines.take(judged.line, true);
             }
+            targets.push(judged.checked);
+            ControlFlow::Continue(())
         },
     )?;
     let used: Vec<PolicyPlace> = used.into_iter().collect();

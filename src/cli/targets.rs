@@ -142,7 +142,7 @@ impl TargetArguments {
         let group = Group::of(std::mem::take(&mut named.subjects), &options, jobs);
         let known = (lists.is_none()).then_some(group.len() as u64);
         progress.clear();
-        tally.take(named, &group);
+        tally.take(&named, &group);
         let work = (0..group.len()).map(Work::One).chain(lists.into_iter().flatten().map(Work::Line));
         let mut lines = 0u64;
         let mut take = |outcome: Outcome<T>| {
@@ -297,7 +297,7 @@ impl<T> Outcome<T> {
 }
 
 impl Tally {
-    fn take(&mut self, expanded: Expanded, group: &Group) {
+    fn take(&mut self, expanded: &Expanded, group: &Group) {
         for note in &expanded.notes {
             complain(note);
         }
