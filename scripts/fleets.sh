@@ -52,9 +52,10 @@ shift
 PATH=$(dirname "$FLAGAUDIT"):$PATH exec sh -c "$*"
 SH
 chmod +x bin/ssh
-cp "$(realpath /usr/bin/sleep)" bin/zz-fleet && bin/zz-fleet 300 & server=$!
+cp "$(realpath /usr/bin/sleep)" bin/zz-fleet
+bin/zz-fleet 300 & server=$!
 trap 'kill $server 2>/dev/null || true' EXIT
-for _ in $(seq 100); do [ "$(readlink "/proc/$server/exe")" = "$work/bin/zz-fleet" ] && break; sleep 0.1; server=$(pgrep -n zz-fleet || echo "$server"); done
+until [ "$(readlink "/proc/$server/exe")" = "$work/bin/zz-fleet" ]; do sleep 0.1; done
 printf '%s\n' edge1.example edge2.example down.example > hosts
 PROCESSES='^zz-fleet' "$here/docs/fleets/on_hosts.sh" hosts 2> log || true
 grep -q 'down.example: status 255' log

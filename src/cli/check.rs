@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 const EXAMPLES: &str = "\
 Examples:
   flagaudit check objs/nginx                         by ./flagaudit.toml, else by builtin:release
-  flagaudit check -p edge.toml -f github objs/nginx  by your policy, as annotations of a pull request
+  flagaudit check -p edge.toml -f github objs/nginx  by your policy, as GitHub annotations
   flagaudit check -p builtin:hardened build/         every program of a directory
   flagaudit check -f sarif -o audit.sarif build/     for code scanning; -f junit for a test report
   flagaudit check --baseline good.json objs/nginx    what is new since a saved inspect -f json
