@@ -32,7 +32,8 @@ cargo build --locked --quiet --release --target "$target"
 program=$CARGO_TARGET_DIR/$target/release/flagaudit
 
 echo "== manual and completions"
-assets=$CARGO_TARGET_DIR/assets
+# Where Cargo.toml expects them.
+assets=$PWD/target/assets
 rm -rf "$assets"
 mkdir -p "$assets"/man "$assets"/completions
 "$program" man >"$assets/man/flagaudit.1"
