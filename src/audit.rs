@@ -3,33 +3,36 @@
 use crate::compiler::Level;
 use crate::evidence::{Claim, Held, Scope, Source, Strength};
 use crate::evidence::{annobin, build_string, comment, gcc_command_line, go_buildinfo};
-use crate::evidence::{hardening, imports, instrumentation};
+use crate::evidence::{hardening, imports, instrumentation, package_note};
 use crate::facts::{
     CompilerSeen, DebugInfo, Facts, Functions, Optimization, Problem, Product, Status, Unit, UnitKind,
 };
 use crate::image::functions::{self, FunctionTable};
 use crate::image::linkage::{self, Linkage};
+use crate::image::notes::Notes;
 use crate::image::pointers::Pointers;
 use crate::image::ranges;
 use crate::image::symbols::Symbols;
 use crate::image::{Image, ImageError, Input, archive, companion, notes};
 use crate::limits::Limits;
 use crate::nginx::{self, NginxFacts};
-use crate::reconcile::{self, Witnessed, account, units};
+use crate::reconcile::account::{self, Accounting};
+use crate::reconcile::{self, Witnessed, units};
 use crate::target::Subject;
-use base64::Engine as _;
+use crate::target::libraries::Resolver;
 use object::elf;
 use std::ops::Range;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 mod code;
 mod configuration;
 mod debug;
+pub mod group;
+mod loaded;
+mod macros;
 mod members;
 mod modules;
-
-pub use modules::hold_modules;
 
 /// What the user asked for.
 #[derive(Debug, Clone, Default)]
@@ -40,6 +43,8 @@ pub struct Options {
     pub companions: companion::Options,
     /// An nginx configuration, or a dump of `nginx -T`, to be held against nginx servers.
     pub nginx_conf: Option<PathBuf>,
+    /// Follow libraries and dynamic modules, too.
+    pub libraries: Option<Arc<Resolver>>,
 }
 
 /// Audits one target. Nothing that is wrong with it is an error here: problems are facts.
@@ -60,7 +65,7 @@ pub fn audit(subject: &Subject, options: &Options) -> Facts {
         _ => options,
     };
     match Image::open(input.clone(), &options.limits) {
-        Ok(image) => of_image(&image, subject.place(), options, &mut facts),
+        Ok(image) => of_image(&image, subject, options, &mut facts),
         Err(ImageError::NotElf) if archive::is_archive(&input) => {
             members::read(&input, subject.place(), options, &mut facts);
         }
@@ -75,15 +80,13 @@ pub fn audit(subject: &Subject, options: &Options) -> Facts {
 }
 
 fn blank(subject: &Subject) -> Facts {
-    let bytes = subject.path.as_os_str().as_bytes();
-    Facts {
-        path: subject.path.to_string_lossy().into_owned(),
-        path_bytes: std::str::from_utf8(bytes)
-            .is_err()
-            .then(|| base64::engine::general_purpose::STANDARD.encode(bytes)),
+    subject.named(Facts {
+        path: String::new(),
+        path_bytes: None,
         origin: subject.origin,
-        member: subject.member.clone(),
-        process: subject.process.clone(),
+        member: None,
+        process: None,
+        library: None,
         status: Status::Ok,
         problems: subject.problems.clone(),
         elf: None,
@@ -103,7 +106,7 @@ fn blank(subject: &Subject) -> Facts {
         cpu: crate::facts::Cpu::default(),
         nginx: None,
         build_strings: Vec::new(),
-    }
+    })
 }
 
 fn failed(mut facts: Facts, code: &str, message: String) -> Facts {
@@ -126,7 +129,7 @@ fn of_other(input: &Input, options: &Options, facts: &mut Facts) {
         && let Some(found) = nginx::read_text(&text)
     {
         let declared = take_nginx(found, facts);
-        configuration::attach(None, options, facts);
+        configuration::attach(None, None, options, facts);
         let mut seen = Witnessed { declared, ..Witnessed::default() };
         seen.debug_absent = Some("only the text of nginx -V is at hand, not the binary".to_owned());
         conclude(seen, facts);
@@ -155,11 +158,13 @@ fn take_nginx(found: NginxFacts, facts: &mut Facts) -> Option<Claim> {
     declared.into_iter().next()
 }
 
-fn of_image(image: &Image, path: &Path, options: &Options, facts: &mut Facts) {
+fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Facts) {
+    let path = subject.place();
     facts.problems.extend(image.problems.iter().cloned());
     let linkage = linkage::read(image);
     facts.problems.extend(linkage.problems.iter().cloned());
     let notes = notes::read(image);
+    facts.problems.extend(notes.problems.iter().cloned());
     facts.elf = Some(linkage::elf_facts(image, &linkage, notes.build_id.as_deref()));
     let symbols = Symbols::new();
     let pointers = Pointers::read(image, &linkage);
@@ -170,6 +175,11 @@ fn of_image(image: &Image, path: &Path, options: &Options, facts: &mut Facts) {
 
     let mut understood = debug::read(image, path, &notes, options, facts);
     understood.own_library(linkage.soname.as_deref());
+    for unit in understood.units.iter_mut().filter(|unit| unit.kind == UnitKind::Source) {
+        if crate::compiler::is_start_unit(&unit.name, &unit.ranges, image.header.entry) {
+            unit.kind = UnitKind::Toolchain;
+        }
+    }
     let mut table = functions::read(image);
     let shared = image.is_relocatable().then(|| understood.share_relocatable(members::text_size(image)));
     let mut seen =
@@ -179,12 +189,14 @@ fn of_image(image: &Image, path: &Path, options: &Options, facts: &mut Facts) {
     if let Some(bytes) = shared {
         seen.account.bytes = bytes;
     } else {
-        seen.account = account_for(image, &seen.units, &table);
+        let mut accounting = accounting(image, &seen.units);
+        let undescribed = &accounting.gaps(&table).undescribed;
         // Symbols cost time and memory where there are many: they are read only to name what no unit describes.
-        if !seen.account.undescribed.is_empty() {
-            name_functions(image, &symbols, &linkage, &seen.account.undescribed, &mut table);
-            seen.account = account_for(image, &seen.units, &table);
+        if !undescribed.is_empty() {
+            name_functions(image, &symbols, &linkage, undescribed, &mut table);
+            accounting.gaps(&table);
         }
+        seen.account = accounting.finish();
         for (unit, bytes) in seen.units.iter_mut().zip(&seen.account.per_unit) {
             unit.text_bytes = *bytes;
         }
@@ -196,13 +208,20 @@ fn of_image(image: &Image, path: &Path, options: &Options, facts: &mut Facts) {
         handlers = std::mem::take(&mut found.handlers);
         let server = found.server.take();
         seen.declared = take_nginx(found, facts);
-        configuration::attach(server.as_ref(), options, facts);
+        configuration::attach(server.as_ref(), subject.command_line.as_ref(), options, facts);
     } else if !kernel {
         seen.declared = build_texts(image, &linkage, facts);
     }
+    take_package(image, &notes, facts);
+    macros::tell_rest(&understood.defined, facts);
     seen.claims = std::mem::take(&mut facts.optimization.claims);
     let framed: Vec<Range<u64>> = table.functions.iter().map(|f| f.start..f.end).collect();
     let unframed = ranges::subtract(&crate::image::merge(seen.account.undescribed.clone()), &framed);
+    if let Some(lines) = gcc_command_line::read(image) {
+        seen.lines_cover = lines.cover(gcc_command_line::source_files(symbols.full(image)));
+        seen.claims.extend(lines.claims());
+        facts.problems.extend(lines.problems);
+    }
     seen.recorded_ranges = recorded_elsewhere(image, &unframed, &mut seen.claims, facts);
     seen.claims.extend(imports::claims(&linkage, symbols.dynamic(image, &linkage), &comment));
     if facts.compilers.iter().all(|seen| seen.units == 0) {
@@ -227,8 +246,9 @@ fn of_image(image: &Image, path: &Path, options: &Options, facts: &mut Facts) {
     }
     facts.functions = code::functions(&table, &code, runs);
     let filters: Vec<u64> = if facts.nginx.is_some() {
-        let symbols = symbols.full(image).iter();
-        symbols.filter(|s| s.kind == elf::STT_FUNC && code::is_filter(s.name)).map(|s| s.value).collect()
+        let symbols = symbols.full(image);
+        let functions = symbols.entries().filter(|s| s.kind() == elf::STT_FUNC);
+        functions.filter(|s| code::is_filter(s.named(symbols).name)).map(|s| s.value).collect()
     } else {
         Vec::new()
     };
@@ -260,6 +280,18 @@ fn build_texts(image: &Image, linkage: &Linkage, facts: &mut Facts) -> Option<Cl
     own.into_iter().next()
 }
 
+/// What the file says of the package it was built for. The program's own texts know better what it is.
+fn take_package(image: &Image, notes: &Notes, facts: &mut Facts) {
+    let note = notes.package.as_deref().map(package_note::read_note);
+    for package in note.into_iter().chain([package_note::read_crates(image)]) {
+        facts.problems.extend(package.problems);
+        facts.build_strings.extend(package.strings);
+        if facts.product.is_none() {
+            facts.product = package.product;
+        }
+    }
+}
+
 /// What compilers recorded outside the debug information. Returns the ranges of text that it speaks of. `unframed` is
 /// the code that neither units nor frame descriptions describe: in a Go program that is what the Go compiler made, since
 /// it keeps a table of its own, and C code has frame descriptions.
@@ -270,10 +302,6 @@ fn recorded_elsewhere(
     facts: &mut Facts,
 ) -> Vec<(Range<u64>, Level)> {
     let mut ranges = Vec::new();
-    if let Some(lines) = gcc_command_line::read(image) {
-        claims.extend(lines.claims());
-        facts.problems.extend(lines.problems);
-    }
     if let Some(notes) = annobin::read(image) {
         claims.extend(notes.claims(image));
         facts.problems.extend(notes.problems.iter().cloned());
@@ -300,7 +328,7 @@ fn recorded_elsewhere(
     ranges
 }
 
-fn account_for(image: &Image, units: &[Unit], table: &FunctionTable) -> account::Account {
+fn accounting<'i>(image: &'i Image, units: &[Unit]) -> Accounting<'i> {
     let described: Vec<account::Described<'_>> = units
         .iter()
         .map(|unit| account::Described {
@@ -309,7 +337,7 @@ fn account_for(image: &Image, units: &[Unit], table: &FunctionTable) -> account:
             link_time: unit.kind == UnitKind::LtoPartition,
         })
         .collect();
-    account::account(image, &described, table)
+    Accounting::new(image, &described)
 }
 
 /// Adds functions that only symbols know, and names, inside the given ranges.
@@ -327,8 +355,9 @@ fn name_functions(
     let full = symbols.full(image);
     let from = if full.is_empty() { symbols.dynamic(image, linkage) } else { full };
     let named: Vec<(u64, u64, String)> = from
-        .iter()
-        .filter(|s| s.kind == elf::STT_FUNC && !s.undefined && inside(s.value))
+        .entries()
+        .filter(|s| s.kind() == elf::STT_FUNC && !s.undefined() && inside(s.value))
+        .map(|s| s.named(from))
         .map(|s| (s.value, s.size, String::from_utf8_lossy(s.base_name()).into_owned()))
         .collect();
     table.add_symbols(image, named.iter().map(|(start, size, name)| (*start, *size, name.as_str())));
@@ -361,6 +390,7 @@ fn conclude(seen: Witnessed, facts: &mut Facts) {
     facts.conflicts.extend(outcome.conflicts);
     facts.functions.runs = outcome.runs;
     facts.lto = units::lto(&outcome.units);
+    facts.pgo = reconcile::instrumented::recorded(&outcome.units, &mut facts.instrumentation);
     units::cpu(&outcome.units, &mut facts.cpu);
     facts.flags = Some(units::flag_counts(&outcome.units));
     facts.unit_count = outcome.units.iter().filter(|u| u.kind != UnitKind::LtoPartition).count() as u64;

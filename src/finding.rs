@@ -49,7 +49,7 @@ pub enum FindingStatus {
 }
 
 /// Where a policy value stands.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, PartialOrd, Ord)]
 pub struct PolicyPlace {
     /// The policy file, or `builtin:NAME`.
     pub path: String,

@@ -53,6 +53,16 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// Adds the counts of another part of the run.
+    pub fn add(&mut self, other: Self) {
+        self.targets += other.targets;
+        self.ok += other.ok;
+        self.partial += other.partial;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+        self.unreadable += other.unreadable;
+    }
+
     /// Counts one target.
     pub fn count(&mut self, status: Status) {
         self.targets += 1;

@@ -6,7 +6,8 @@
 //! `optimization.minimum`. The order is O0 < Og < O1 < O2 < O3 < Ofast; Os and Oz count as O1 unless they are named in
 //! `optimization.allow`. Code that no unit describes is judged by its shape, run of functions by run of functions; a
 //! file without any description, as a whole. Units that meet the minimum but not `optimization.recommended` make a
-//! second finding, a warning. Statically linked library code is judged by `optimization.libraries` alone.
+//! second finding, a warning. Statically linked library code is judged by `optimization.libraries` alone. Where no code can
+//! be read, a library that nginx's configure arguments declare to be built along without optimization is named, too.
 //!
 //! ```text
 //! error[unoptimized-code]: 137 of 137 units are -O0 (policy: at least O2)
@@ -50,6 +51,8 @@ use crate::evidence::{Source, Strength};
 use crate::facts::{FunctionRun, Unit, UnitKind};
 use crate::finding::{RangeRef, Severity};
 use crate::policy::At;
+
+mod bundled;
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -97,6 +100,7 @@ fn drafts<'a>(context: &Context<'a>) -> Vec<Draft<'a>> {
             drafts.push(about_runs(context, minimum, &runs));
         }
         drafts.extend(about_suspects(context, minimum));
+        drafts.extend(bundled::drafts(context, minimum));
     }
     if let Some(recommended) = &policy.recommended {
         let below: Vec<&Unit> = rest.into_iter().filter(|unit| fails(unit.level, recommended)).collect();

@@ -31,6 +31,7 @@ pub fn facts(path: &str) -> Facts {
         origin: Origin::File,
         member: None,
         process: None,
+        library: None,
         status: Status::Ok,
         problems: Vec::new(),
         elf: Some(Elf {

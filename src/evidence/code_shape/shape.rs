@@ -1,6 +1,6 @@
 //! What the machine code says: the types, and the claims made of them.
 
-use super::{Finer, MIN_FUNCTIONS, State, Totals, Vote, levels};
+use super::{MIN_FUNCTIONS, State, Totals, Vote};
 use crate::evidence::{Claim, Scope, Source, Strength};
 use crate::facts::{Problem, TailCalls};
 use std::ops::Range;
@@ -22,10 +22,10 @@ pub enum Verdict {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unknown {
     /// Nobody taught this program to read the machine's code.
-    #[error("machine code of {0} is not read")]
+    #[error("reading machine code of {0} is not supported here")]
     Machine(String),
     /// Addresses mean nothing before relocation.
-    #[error("machine code of a relocatable file is not read")]
+    #[error("reading machine code of a relocatable file is not supported here")]
     Relocatable,
     /// There are no functions to be found.
     #[error("no functions were found: there is neither an unwind table nor a symbol table")]
@@ -60,8 +60,8 @@ pub enum Unknown {
         /// Functions with a state.
         decided: u64,
     },
-    /// Code of a language whose compiler keeps arguments in memory at every level.
-    #[error("{0} code has another shape at every level")]
+    /// Code of a language whose compiler keeps arguments in memory at higher levels, too.
+    #[error("{0} code has another shape than C, from which no level can be told")]
     Language(&'static str),
 }
 
@@ -147,8 +147,9 @@ pub struct CodeShape {
     pub discovered: u64,
     /// Jumps out of functions are returns here (return thunks), so that tail calls cannot be counted.
     pub return_thunks: bool,
-    /// The machine's finer levels may be asked for.
-    pub(super) has_levels: bool,
+    /// What is said of the whole is said of these functions alone: the rest of the file is code of a language whose shape
+    /// tells nothing.
+    pub only_functions: bool,
     /// What could not be read.
     pub problems: Vec<Problem>,
 }
@@ -168,15 +169,9 @@ impl CodeShape {
             bytes_left_out: 0,
             discovered: 0,
             return_thunks: false,
-            has_levels: false,
+            only_functions: false,
             problems: Vec::new(),
         }
-    }
-
-    /// Which optimized level, where the compiler (`gcc`, `clang`) is known and its levels are separable.
-    pub fn finer(&self, family: &str) -> Option<Finer> {
-        (self.has_levels && self.verdict == Verdict::Optimized)
-            .then(|| levels::finer(&self.totals, family))?
     }
 
     /// Tail calls among the functions that begin at these addresses (sorted or not), or among all judged ones.

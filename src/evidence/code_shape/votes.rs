@@ -79,14 +79,6 @@ pub struct Totals {
     pub saves_high: u64,
     /// Functions that end in a jump to another.
     pub tail_calls: u64,
-    /// Registers cleared by moving 0.
-    pub zero_moves: u64,
-    /// Registers cleared by combining.
-    pub zero_xors: u64,
-    /// Padding inside functions.
-    pub inner_nops: u64,
-    /// Conditional moves.
-    pub conditional_moves: u64,
 }
 
 impl Totals {
@@ -100,10 +92,6 @@ impl Totals {
         self.redundant += u64::from(f.redundant);
         self.saves_high += u64::from(f.saves_high);
         self.tail_calls += u64::from(tail);
-        self.zero_moves += u64::from(f.zero_moves);
-        self.zero_xors += u64::from(f.zero_xors);
-        self.inner_nops += u64::from(f.inner_nops);
-        self.conditional_moves += u64::from(f.conditional_moves);
     }
 
     /// The votes. Where arguments come on the stack, nothing is stored at the entry and that vote is not cast.

@@ -1,10 +1,10 @@
 //! Counting in x86 code, 64 and 32 bit, with the iced decoder.
 
-use super::features::{Event, Features, Scratch};
+use super::features::{Event, Features, Scratch, slot_key};
 use iced_x86::{Code, Decoder, Instruction, Mnemonic, OpKind, Register};
 
 mod mnemonics;
-use mnemonics::{is_conditional_move, is_move, is_packed_integer};
+use mnemonics::{is_move, is_packed_integer};
 
 /// How many instructions may belong to the entry block, in which arguments are stored. Six argument
 /// registers, eight floating-point ones and a prologue fit.
@@ -16,13 +16,6 @@ const ARGUMENTS: [Register; 6] =
 
 /// Place in the list of arguments of the first floating-point register.
 const FIRST_FLOAT: usize = 6;
-
-/// Slots are told apart by displacement, by width (a structure that is built by fields and copied as a whole is no
-/// variable that is loaded again), and by base register: those relative to the stack pointer get this bit flipped.
-const FROM_STACK_POINTER: i64 = 1 << 62;
-
-/// Where in a slot's key the width stands.
-const WIDTH_SHIFT: u32 = 48;
 
 /// Counts over the function that begins at `code[offset]`, of `size` bytes.
 ///
@@ -73,7 +66,6 @@ struct Reader {
     copies: [Option<(Register, usize)>; 3],
     first_slot: Option<i64>,
     trailing: u32,
-    trailing_nops: u32,
     begun: bool,
     /// Number of the last instruction that took the frame down.
     epilogue: Option<u32>,
@@ -92,7 +84,6 @@ impl Reader {
             copies: [None; 3],
             first_slot: None,
             trailing: 0,
-            trailing_nops: 0,
             begun: false,
             epilogue: None,
             first_is_inner_call: false,
@@ -108,7 +99,6 @@ impl Reader {
             Mnemonic::Endbr64 | Mnemonic::Endbr32 => return,
             Mnemonic::Nop | Mnemonic::Int3 => {
                 self.trailing += 1;
-                self.trailing_nops += u32::from(mnemonic == Mnemonic::Nop);
                 return;
             }
             _ => {}
@@ -117,9 +107,7 @@ impl Reader {
         self.begun = true;
         let f = &mut self.features;
         f.instructions += self.trailing + 1;
-        f.inner_nops += self.trailing_nops;
         self.trailing = 0;
-        self.trailing_nops = 0;
         match mnemonic {
             Mnemonic::Jmp => return self.jump(i, first, at, start, size, scratch),
             Mnemonic::Call => return self.call(i, first, at, start, size, scratch),
@@ -141,8 +129,11 @@ impl Reader {
                 }
                 return self.boundary(at, scratch);
             }
-            _ => self.count_kind(i, mnemonic),
+            _ => self.features.packed += u32::from(is_packed_integer(mnemonic)),
         }
+        let base = i.memory_base();
+        self.features.uses_high |=
+            matches!(base, Register::R12 | Register::R13 | Register::R14 | Register::R15);
         if self.in_entry {
             self.entry(i, mnemonic);
         }
@@ -205,46 +196,19 @@ impl Reader {
         }
     }
 
-    fn count_kind(&mut self, i: &Instruction, mnemonic: Mnemonic) {
-        let f = &mut self.features;
-        match mnemonic {
-            Mnemonic::Mov => {
-                let zero = matches!(
-                    i.op1_kind(),
-                    OpKind::Immediate32 | OpKind::Immediate64 | OpKind::Immediate32to64
-                );
-                if zero && i.op0_kind() == OpKind::Register && i.immediate(1) == 0 {
-                    f.zero_moves += 1;
-                }
-            }
-            Mnemonic::Xor
-                if i.op0_kind() == OpKind::Register
-                    && i.op1_kind() == OpKind::Register
-                    && i.op0_register() == i.op1_register() =>
-            {
-                f.zero_xors += 1;
-            }
-            _ if is_conditional_move(mnemonic) => f.conditional_moves += 1,
-            _ if is_packed_integer(mnemonic) => f.packed += 1,
-            _ => {}
-        }
-    }
-
     /// The slot of the frame an instruction's memory operand names, if it names one.
     fn slot(&self, i: &Instruction) -> Option<i64> {
         let base = i.memory_base();
         if base == Register::None || i.memory_index() != Register::None {
             return None;
         }
-        let key = || {
-            let width = ((i.memory_size().size() as u64) << WIDTH_SHIFT).cast_signed();
-            i.memory_displacement64().cast_signed() ^ width
+        let from_stack_pointer = match base {
+            Register::RSP | Register::ESP => true,
+            Register::RBP | Register::EBP if self.features.frame_pointer => false,
+            _ => return None,
         };
-        match base {
-            Register::RSP | Register::ESP => Some(key() ^ FROM_STACK_POINTER),
-            Register::RBP | Register::EBP if self.features.frame_pointer => Some(key()),
-            _ => None,
-        }
+        let width = i.memory_size().size() as u64;
+        Some(slot_key(i.memory_displacement64().cast_signed(), width, from_stack_pointer))
     }
 
     fn slot_access(

@@ -5,7 +5,9 @@ use super::{
 };
 use crate::compiler::Level;
 use crate::evidence::Held;
-use crate::facts::{Facts, Kind, Linkage, Module, ModuleOrigin, Status};
+use crate::facts::{ConfigChoice, Facts, Kind, Linkage, Module, ModuleOrigin, Nginx, Status};
+use crate::nginx::config::GIVEN;
+use crate::nginx::features;
 use crate::report::shared::clip;
 use std::fmt::Write as _;
 
@@ -225,6 +227,11 @@ fn nginx(out: &mut String, facts: &Facts, options: Options) {
                 if list.is_empty() { "none".to_owned() } else { list.join(" ") }
             };
             let mut line = format!("{} static, {} dynamic", count(Linkage::Static), count(Linkage::Dynamic));
+            let loaded: Vec<&str> =
+                nginx.dynamic_modules.iter().filter_map(|m| m.name.as_deref()).map(short).collect();
+            if !loaded.is_empty() {
+                let _ = write!(line, " (loaded: {})", loaded.join(" "));
+            }
             for (word, origin) in [
                 ("bundled", ModuleOrigin::Bundled),
                 ("third-party", ModuleOrigin::ThirdParty),
@@ -247,6 +254,8 @@ fn nginx(out: &mut String, facts: &Facts, options: Options) {
     if let Some(debug) = nginx.debug.value {
         labelled(out, 0, "debug", &format!("--with-debug: {}", if debug { "yes" } else { "no" }), options);
     }
+    able(out, nginx, options);
+    configuration(out, nginx, options);
     match &nginx.configure_arguments {
         None => labelled(out, 0, "configured", "unknown: no configure arguments in the file", options),
         Some(arguments) => {
@@ -278,6 +287,47 @@ fn nginx(out: &mut String, facts: &Facts, options: Options) {
     }
 }
 
+/// Which configuration was held against the build.
+fn configuration(out: &mut String, nginx: &Nginx, options: Options) {
+    let Some(config) = &nginx.config else { return };
+    let file = config.files.iter().find(|file| *file != GIVEN).map(String::as_str).unwrap_or_default();
+    let how = match config.chosen_by {
+        ConfigChoice::Option => return,
+        ConfigChoice::CommandLine => "from the command line",
+        ConfigChoice::BuiltIn => "the built-in path",
+    };
+    let line = format!("{} ({how}; the copy on disk may differ from memory)", terminal(file));
+    labelled(out, 0, "config", &line, options);
+}
+
+/// What the build is proven to be able to do, and not; with `-v` by what.
+fn able(out: &mut String, nginx: &Nginx, options: Options) {
+    let held = |name: &str| nginx.features.get(name).filter(|held| held.value.is_some());
+    let words = |wanted: bool| {
+        let list =
+            features::NAMES.iter().filter(|(name, _)| held(name).is_some_and(|h| h.value == Some(wanted)));
+        list.map(|(_, words)| *words).collect::<Vec<_>>().join(", ")
+    };
+    let (can, cannot) = (words(true), words(false));
+    if can.is_empty() && cannot.is_empty() {
+        return;
+    }
+    let mut line = if can.is_empty() { "nothing known".to_owned() } else { can };
+    if !cannot.is_empty() {
+        let _ = write!(line, "   {} {cannot}", paint(BOLD, "not"));
+    }
+    labelled(out, 0, "able", &line, options);
+    if options.verbose {
+        for (name, words) in features::NAMES {
+            let Some(held) = held(name) else { continue };
+            let sources: Vec<&str> = held.sources.iter().map(|source| source.as_str()).collect();
+            let yes = if held.value == Some(true) { "yes" } else { "no" };
+            let line = format!("{words}: {yes}, {} ({})", held.strength.as_str(), sources.join(", "));
+            labelled(out, 0, "", &line, options);
+        }
+    }
+}
+
 /// The line that ends a verdict on an nginx: what is there, and what nobody asked about.
 pub(super) fn nginx_summary(out: &mut String, facts: &Facts, options: Options) {
     let Some(nginx) = &facts.nginx else { return };
@@ -289,6 +339,7 @@ pub(super) fn nginx_summary(out: &mut String, facts: &Facts, options: Options) {
     let unchecked =
         if nginx.config.is_none() { " · configuration not checked: no --nginx-conf" } else { "" };
     labelled(out, 0, "has", &format!("{}{unchecked}", present(modules)), options);
+    configuration(out, nginx, options);
 }
 
 /// The modules people ask for first: which are compiled in, and which are not.

@@ -1,6 +1,7 @@
 //! One finding: what, where, how known, what it costs, how to fix, and the policy line that judged.
 
 use super::{BOLD, DIM, GREEN, Options, RED, YELLOW, labelled, paint, terminal, thousands, wrapped};
+use crate::evidence::Strength;
 use crate::finding::{Finding, FindingStatus, Severity};
 use crate::report::shared::clip;
 use std::fmt::Write as _;
@@ -63,6 +64,10 @@ fn finding(out: &mut String, finding: &Finding, options: Options) {
     let place = places(finding, options);
     if !place.is_empty() {
         labelled(out, 2, "where", &place, options);
+    }
+    if finding.known.is_empty() && finding.strength != Strength::None {
+        let sources: Vec<&str> = finding.sources.iter().map(|source| source.words()).collect();
+        labelled(out, 2, "known", &format!("{}: {}", finding.strength.as_str(), sources.join("; ")), options);
     }
     for (index, line) in finding.known.iter().enumerate() {
         labelled(out, 2, if index == 0 { "known" } else { "" }, &terminal(line), options);

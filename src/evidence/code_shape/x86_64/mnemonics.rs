@@ -35,28 +35,6 @@ pub(super) fn is_move(mnemonic: Mnemonic) -> bool {
     )
 }
 
-pub(super) fn is_conditional_move(mnemonic: Mnemonic) -> bool {
-    matches!(
-        mnemonic,
-        Mnemonic::Cmova
-            | Mnemonic::Cmovae
-            | Mnemonic::Cmovb
-            | Mnemonic::Cmovbe
-            | Mnemonic::Cmove
-            | Mnemonic::Cmovg
-            | Mnemonic::Cmovge
-            | Mnemonic::Cmovl
-            | Mnemonic::Cmovle
-            | Mnemonic::Cmovne
-            | Mnemonic::Cmovno
-            | Mnemonic::Cmovnp
-            | Mnemonic::Cmovns
-            | Mnemonic::Cmovo
-            | Mnemonic::Cmovp
-            | Mnemonic::Cmovs
-    )
-}
-
 /// Arithmetic and shuffles on packed integers: what a vectorizer, or intrinsics, produce.
 pub(super) fn is_packed_integer(mnemonic: Mnemonic) -> bool {
     matches!(
