@@ -37,8 +37,9 @@ assets=$PWD/target/assets
 rm -rf "$assets"
 mkdir -p "$assets"/man "$assets"/completions
 "$program" man >"$assets/man/flagaudit.1"
-for command in inspect check diff explain policy; do
-    "$program" man "$command" >"$assets/man/flagaudit-$command.1"
+for command in inspect check diff explain policy "policy init" "policy validate" "policy show" "policy schema" completions man; do
+    # shellcheck disable=SC2086 # a command and the one below it are two words
+    "$program" man $command >"$assets/man/flagaudit-${command// /-}.1"
 done
 for shell in bash zsh fish; do
     "$program" completions "$shell" >"$assets/completions/flagaudit.$shell"
