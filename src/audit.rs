@@ -16,7 +16,8 @@ use crate::image::symbols::Symbols;
 use crate::image::{Image, ImageError, Input, archive, companion, notes};
 use crate::limits::Limits;
 use crate::nginx::{self, NginxFacts};
-use crate::reconcile::{self, Witnessed, account, units};
+use crate::reconcile::account::{self, Accounting};
+use crate::reconcile::{self, Witnessed, units};
 use crate::target::Subject;
 use crate::target::libraries::Resolver;
 use object::elf;
@@ -188,12 +189,14 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
     if let Some(bytes) = shared {
         seen.account.bytes = bytes;
     } else {
-        seen.account = account_for(image, &seen.units, &table);
+        let mut accounting = accounting(image, &seen.units);
+        let undescribed = &accounting.gaps(&table).undescribed;
         // Symbols cost time and memory where there are many: they are read only to name what no unit describes.
-        if !seen.account.undescribed.is_empty() {
-            name_functions(image, &symbols, &linkage, &seen.account.undescribed, &mut table);
-            seen.account = account_for(image, &seen.units, &table);
+        if !undescribed.is_empty() {
+            name_functions(image, &symbols, &linkage, undescribed, &mut table);
+            accounting.gaps(&table);
         }
+        seen.account = accounting.finish();
         for (unit, bytes) in seen.units.iter_mut().zip(&seen.account.per_unit) {
             unit.text_bytes = *bytes;
         }
@@ -243,8 +246,9 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
     }
     facts.functions = code::functions(&table, &code, runs);
     let filters: Vec<u64> = if facts.nginx.is_some() {
-        let symbols = symbols.full(image).iter();
-        symbols.filter(|s| s.kind == elf::STT_FUNC && code::is_filter(s.name)).map(|s| s.value).collect()
+        let symbols = symbols.full(image);
+        let functions = symbols.entries().filter(|s| s.kind() == elf::STT_FUNC);
+        functions.filter(|s| code::is_filter(s.named(symbols).name)).map(|s| s.value).collect()
     } else {
         Vec::new()
     };
@@ -324,7 +328,7 @@ fn recorded_elsewhere(
     ranges
 }
 
-fn account_for(image: &Image, units: &[Unit], table: &FunctionTable) -> account::Account {
+fn accounting<'i>(image: &'i Image, units: &[Unit]) -> Accounting<'i> {
     let described: Vec<account::Described<'_>> = units
         .iter()
         .map(|unit| account::Described {
@@ -333,7 +337,7 @@ fn account_for(image: &Image, units: &[Unit], table: &FunctionTable) -> account:
             link_time: unit.kind == UnitKind::LtoPartition,
         })
         .collect();
-    account::account(image, &described, table)
+    Accounting::new(image, &described)
 }
 
 /// Adds functions that only symbols know, and names, inside the given ranges.
@@ -351,8 +355,9 @@ fn name_functions(
     let full = symbols.full(image);
     let from = if full.is_empty() { symbols.dynamic(image, linkage) } else { full };
     let named: Vec<(u64, u64, String)> = from
-        .iter()
-        .filter(|s| s.kind == elf::STT_FUNC && !s.undefined && inside(s.value))
+        .entries()
+        .filter(|s| s.kind() == elf::STT_FUNC && !s.undefined() && inside(s.value))
+        .map(|s| s.named(from))
         .map(|s| (s.value, s.size, String::from_utf8_lossy(s.base_name()).into_owned()))
         .collect();
     table.add_symbols(image, named.iter().map(|(start, size, name)| (*start, *size, name.as_str())));

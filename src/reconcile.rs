@@ -59,6 +59,8 @@ pub struct CodeSeen {
     pub cross_check_only: bool,
     /// What is said of the whole is said of these functions alone (C code in a Go program).
     pub only_functions: bool,
+    /// A limit left out code: only what these functions cover was read.
+    pub partial: bool,
 }
 
 /// Everything that was witnessed about the level.
@@ -143,7 +145,8 @@ pub fn reconcile(mut seen: Witnessed) -> Outcome {
         }
     }
     let fallback = fallback(&seen, declared, recorded_elsewhere);
-    for range in &seen.account.undescribed {
+    let undescribed = seen.code.split(&seen.account.undescribed);
+    for range in &undescribed {
         let size = range.end - range.start;
         if let Some(level) = seen.recorded_at(range) {
             text.recorded += size;
@@ -259,7 +262,7 @@ impl CodeSeen {
         {
             return Some(Level::O0);
         }
-        if self.only_functions && !self.covers(range) {
+        if (self.only_functions || self.partial) && !self.covers(range) {
             return None;
         }
         let (mut o0, mut optimized) = (0u64, 0u64);
@@ -281,6 +284,20 @@ impl CodeSeen {
             Whole::Unknown if optimized > 0 && o0 == 0 => Some(Level::Optimized),
             Whole::Unknown => None,
         }
+    }
+
+    /// Ranges cut where functions begin and end, where those were found in the code and nothing else tells of them.
+    fn split(&self, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
+        let bounds: Vec<Range<u64>> = self.functions.iter().map(|(range, _)| range.clone()).collect();
+        let mut pieces = Vec::with_capacity(ranges.len());
+        for range in ranges {
+            if self.cross_check_only || self.within(range).nth(1).is_none() {
+                pieces.push(range.clone());
+            } else {
+                pieces.extend(account::split(range.clone(), &bounds, Clone::clone));
+            }
+        }
+        pieces
     }
 
     fn within(&self, range: &Range<u64>) -> impl Iterator<Item = &(Range<u64>, State)> {

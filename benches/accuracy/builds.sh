@@ -100,7 +100,7 @@ build() {
 mix() {
   local unit=$5 other=${6:-O0}
   settings "$1" "$2" "$3" "$4"
-  local mixed=$name-$other-${unit//\//_}
+  local mixed=$name--$other-${unit//\//_}
   local out=$dir/mixed/$mixed object=$objects/${unit//\//_}.o plain
   [ ! -f "$out" ] || return 0
   plain=$dir/obj/$mixed

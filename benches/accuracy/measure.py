@@ -114,10 +114,9 @@ def mixtures(top, command):
     paths = [p for p in files(top) if os.path.exists(p + ".ranges")]
     rows = []
     for path, target in documents(command, paths).items():
-        host, _, unit = os.path.basename(path).partition("-O0-")
-        turned = not unit
-        if turned:
-            host, _, unit = os.path.basename(path).rpartition("-O2-")
+        host, _, rest = os.path.basename(path).partition("--")
+        other, _, unit = rest.partition("-")
+        turned = other != "O0"
         program, *compiler, level, variant = host.split("-")
         odd = ranges(path + ".ranges")
         runs = [(r["start"], r["end"]) for r in target["functions"]["runs"] if r["level"] == "O0"]
@@ -127,13 +126,13 @@ def mixtures(top, command):
             | {
                 "program": program,
                 "compiler": "-".join(compiler),
-                "truth": f"O0 with one {level} file" if turned else f"{level} with one O0 file",
+                "truth": f"{level} with one {other} file" if turned else f"{level} with one O0 file",
                 "variant": variant,
                 "unit": unit,
                 "functions": len(odd),
                 "bytes": sum(end - start for start, end in odd),
                 "located": inside,
-                "elsewhere": sum(1 for run in runs if not overlap([run], odd)),
+                "elsewhere": 0 if turned else sum(1 for run in runs if not overlap([run], odd)),
                 "modules": sorted({r["module"] for r in target["functions"]["runs"] if r["level"] == "O0" and r["module"]}),
             }
         )

@@ -192,6 +192,9 @@ fn is_assembly_source(producer: &Producer, name: &str) -> bool {
     compilers.contains(&producer.family) && matches!(extension, "s" | "S" | "sx" | "asm")
 }
 
+/// Components that most paths have no more of.
+const DEPTH: usize = 12;
+
 /// Where a unit was compiled, in path components.
 struct Place<'a> {
     name: &'a str,
@@ -205,8 +208,12 @@ impl<'a> Place<'a> {
     fn new(name: &'a str, comp_dir: &'a str) -> Self {
         // Components beyond any real depth are of no use.
         let parts = |path: &'a str| path.split('/').filter(|part| !part.is_empty()).take(64);
-        let directory: Vec<&str> = parts(comp_dir).collect();
-        let mut source = if name.starts_with('/') { Vec::new() } else { directory.clone() };
+        let mut directory: Vec<&str> = Vec::with_capacity(DEPTH);
+        directory.extend(parts(comp_dir));
+        let mut source: Vec<&str> = Vec::with_capacity(directory.len() + DEPTH);
+        if !name.starts_with('/') {
+            source.extend_from_slice(&directory);
+        }
         for part in parts(name) {
             match part {
                 "." => {}
@@ -220,12 +227,12 @@ impl<'a> Place<'a> {
 
     /// Whether the source lies in a directory `name`, or `name` and a version.
     fn within(&self, name: &str) -> bool {
-        self.source.iter().any(|part| *part == name || is_versioned(part, name))
+        self.source.iter().any(|part| is_named(part, name))
     }
 
     /// Whether the source lies in the tree, and in no other package below it.
     fn is_of(&self, (name, _, tops): &Tree) -> bool {
-        let Some(at) = self.source.iter().rposition(|part| *part == *name || is_versioned(part, name)) else {
+        let Some(at) = self.source.iter().rposition(|part| is_named(part, name)) else {
             return false;
         };
         let below = self.source.get(at + 1..).unwrap_or_default();
@@ -241,9 +248,13 @@ impl<'a> Place<'a> {
 
 /// `openssl-3.0.15`, `gcc-12-12.2.0`, `glibc_2.36`: the name, then a version.
 fn is_versioned(part: &str, name: &str) -> bool {
-    part.strip_prefix(name)
-        .and_then(|rest| rest.strip_prefix(['-', '_']))
-        .is_some_and(|version| version.starts_with(|c: char| c.is_ascii_digit()))
+    let rest = part.as_bytes().strip_prefix(name.as_bytes());
+    matches!(rest, Some([b'-' | b'_', b'0'..=b'9', ..]))
+}
+
+/// The name, with or without a version. Asked of every directory of every unit, and most begin with another letter.
+fn is_named(part: &str, name: &str) -> bool {
+    part.as_bytes().first() == name.as_bytes().first() && (part == name || is_versioned(part, name))
 }
 
 /// `nginx-1.22.1`: whether a directory is named as a package and its version.
@@ -273,7 +284,7 @@ fn is_toolchain(producer: &Producer, place: &Place<'_>) -> bool {
     if GLIBC_START.contains(&file) && place.ends_in("csu") {
         // Either the directory says glibc, or the name leads into glibc's own tree and is assembler source.
         let by_name = place.name.starts_with("../sysdeps/") && producer.role == Role::Assembler;
-        return place.directory.iter().any(|part| *part == "glibc" || is_versioned(part, "glibc")) || by_name;
+        return place.directory.iter().any(|part| is_named(part, "glibc")) || by_name;
     }
     if place.within("musl") && place.source.last() == Some(&"crt") {
         return true;

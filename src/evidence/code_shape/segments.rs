@@ -15,6 +15,13 @@ const DROP: i64 = 6;
 /// … or where it has not risen for this many functions. Keeps the time linear.
 const LOOK_AHEAD: usize = 64;
 
+/// A run of unoptimized functions ends before this many functions without information: most of them have a shape,
+/// and a few in a wide stretch of another language's code are no run.
+const SILENCE: usize = 16;
+
+/// … and at least one in this many of its functions must have that shape.
+const DENSITY: u64 = 3;
+
 /// One run, by positions in the list given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Segment {
@@ -28,18 +35,30 @@ pub(super) struct Segment {
     pub decided: u64,
 }
 
+/// A function with a state.
+struct Decided {
+    /// Its position in the list given.
+    position: usize,
+    /// Its place among the judged ones.
+    judged: usize,
+    /// It has the wanted state.
+    matches: bool,
+}
+
 /// Runs of `wanted`, in order and without overlap.
 pub(super) fn find(states: &[State], wanted: State) -> Vec<Segment> {
-    let decided: Vec<(usize, bool)> = states
+    let decided: Vec<Decided> = states
         .iter()
         .enumerate()
-        .filter(|(_, state)| matches!(state, State::O0 | State::Optimized))
-        .map(|(position, state)| (position, *state == wanted))
+        .filter(|(_, state)| **state != State::NotJudged)
+        .enumerate()
+        .filter(|(_, (_, state))| **state != State::Neutral)
+        .map(|(judged, (position, &state))| Decided { position, judged, matches: state == wanted })
         .collect();
     let mut runs = Vec::new();
     let mut from = 0;
     while from < decided.len() {
-        let Some((run, next)) = best_from(&decided, from) else {
+        let Some((run, next)) = best_from(&decided, from, wanted == State::O0) else {
             from += 1;
             continue;
         };
@@ -49,15 +68,21 @@ pub(super) fn find(states: &[State], wanted: State) -> Vec<Segment> {
     runs
 }
 
-/// The best segment that begins at `from`, if a function of the wanted state is there, and where to go on.
-fn best_from(decided: &[(usize, bool)], from: usize) -> Option<(Option<Segment>, usize)> {
-    let &(first, true) = decided.get(from)? else { return None };
+/// The best segment that begins at `from`, if a function of the wanted state is there, and where to go on. A `dense` one
+/// has few functions without information in it.
+fn best_from(decided: &[Decided], from: usize, dense: bool) -> Option<(Option<Segment>, usize)> {
+    let first = decided.get(from).filter(|d| d.matches)?;
     let (mut score, mut best, mut at_best) = (0i64, 0i64, from);
     let (mut matching, mut matching_at_best) = (0u64, 0u64);
-    for (offset, &(_, matches)) in decided.get(from..)?.iter().enumerate() {
+    let mut before = first.judged;
+    for (offset, function) in decided.get(from..)?.iter().enumerate() {
+        if dense && function.judged - before > SILENCE {
+            break;
+        }
+        before = function.judged;
         let at = from + offset;
-        score += if matches { 1 } else { -2 };
-        matching += u64::from(matches);
+        score += if function.matches { 1 } else { -2 };
+        matching += u64::from(function.matches);
         if score > best {
             (best, at_best, matching_at_best) = (score, at, matching);
         }
@@ -65,10 +90,11 @@ fn best_from(decided: &[(usize, bool)], from: usize) -> Option<(Option<Segment>,
             break;
         }
     }
-    let (last, _) = *decided.get(at_best)?;
-    let run = (best >= MIN_SCORE).then_some(Segment {
-        first,
-        last,
+    let last = decided.get(at_best)?;
+    let judged = (last.judged - first.judged + 1) as u64;
+    let run = (best >= MIN_SCORE && (!dense || matching_at_best * DENSITY >= judged)).then_some(Segment {
+        first: first.position,
+        last: last.position,
         matching: matching_at_best,
         decided: (at_best - from + 1) as u64,
     });
@@ -116,6 +142,18 @@ mod tests {
     fn alternation_is_no_run_and_takes_linear_time() {
         let text = "00+".repeat(100_000);
         assert_eq!(found(&text), []);
+    }
+
+    #[test]
+    fn a_few_among_many_without_information_are_no_run() {
+        let far = format!("0{}", ".".repeat(20)).repeat(8);
+        assert_eq!(found(&far), []);
+        let thin = "0...".repeat(40);
+        assert_eq!(found(&thin), []);
+        assert_eq!(found(&"0.".repeat(8)), [(0, 14)]);
+        // Two files far apart are two runs.
+        let two = format!("00000{}00000", ".".repeat(20));
+        assert_eq!(found(&two), [(0, 4), (25, 29)]);
     }
 
     #[test]

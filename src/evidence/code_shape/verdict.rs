@@ -84,14 +84,15 @@ fn decide(shape: &CodeShape) -> Verdict {
     if (majority && half) || (mostly && votes >= 2) {
         return if mixed { Verdict::Mixed } else { Verdict::O0 };
     }
+    let runs = in_runs(State::O0) > 0;
     let hardly_reloads = shape.totals.redundant * 1000 < shape.totals.instructions * RELOADS_OPTIMIZED;
-    if decided * 5 < judged && !(hardly_reloads && counts.o0 == 0) {
+    if !runs && decided * 5 < judged && !(hardly_reloads && counts.o0 == 0) {
         return Verdict::Unknown(Unknown::Undecided { decided, judged });
     }
-    if majority {
+    if !runs && majority {
         return Verdict::Unknown(Unknown::Disagree { votes, o0: counts.o0, decided });
     }
-    if in_runs(State::O0) > 0 || (shape.runs.is_empty() && counts.o0 >= 5 && counts.o0 * 20 > decided) {
+    if runs || (shape.runs.is_empty() && counts.o0 >= 5 && counts.o0 * 20 > decided) {
         return Verdict::Mixed;
     }
     Verdict::Optimized
