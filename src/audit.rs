@@ -17,19 +17,20 @@ use crate::limits::Limits;
 use crate::nginx::{self, NginxFacts};
 use crate::reconcile::{self, Witnessed, account, units};
 use crate::target::Subject;
-use base64::Engine as _;
+use crate::target::libraries::Resolver;
 use object::elf;
 use std::ops::Range;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 mod code;
 mod configuration;
 mod debug;
+pub mod group;
+mod loaded;
+mod macros;
 mod members;
 mod modules;
-
-pub use modules::hold_modules;
 
 /// What the user asked for.
 #[derive(Debug, Clone, Default)]
@@ -40,6 +41,8 @@ pub struct Options {
     pub companions: companion::Options,
     /// An nginx configuration, or a dump of `nginx -T`, to be held against nginx servers.
     pub nginx_conf: Option<PathBuf>,
+    /// Follow libraries and dynamic modules, too.
+    pub libraries: Option<Arc<Resolver>>,
 }
 
 /// Audits one target. Nothing that is wrong with it is an error here: problems are facts.
@@ -60,7 +63,7 @@ pub fn audit(subject: &Subject, options: &Options) -> Facts {
         _ => options,
     };
     match Image::open(input.clone(), &options.limits) {
-        Ok(image) => of_image(&image, subject.place(), options, &mut facts),
+        Ok(image) => of_image(&image, subject, options, &mut facts),
         Err(ImageError::NotElf) if archive::is_archive(&input) => {
             members::read(&input, subject.place(), options, &mut facts);
         }
@@ -75,15 +78,13 @@ pub fn audit(subject: &Subject, options: &Options) -> Facts {
 }
 
 fn blank(subject: &Subject) -> Facts {
-    let bytes = subject.path.as_os_str().as_bytes();
-    Facts {
-        path: subject.path.to_string_lossy().into_owned(),
-        path_bytes: std::str::from_utf8(bytes)
-            .is_err()
-            .then(|| base64::engine::general_purpose::STANDARD.encode(bytes)),
+    subject.named(Facts {
+        path: String::new(),
+        path_bytes: None,
         origin: subject.origin,
-        member: subject.member.clone(),
-        process: subject.process.clone(),
+        member: None,
+        process: None,
+        library: None,
         status: Status::Ok,
         problems: subject.problems.clone(),
         elf: None,
@@ -103,7 +104,7 @@ fn blank(subject: &Subject) -> Facts {
         cpu: crate::facts::Cpu::default(),
         nginx: None,
         build_strings: Vec::new(),
-    }
+    })
 }
 
 fn failed(mut facts: Facts, code: &str, message: String) -> Facts {
@@ -126,7 +127,7 @@ fn of_other(input: &Input, options: &Options, facts: &mut Facts) {
         && let Some(found) = nginx::read_text(&text)
     {
         let declared = take_nginx(found, facts);
-        configuration::attach(None, options, facts);
+        configuration::attach(None, None, options, facts);
         let mut seen = Witnessed { declared, ..Witnessed::default() };
         seen.debug_absent = Some("only the text of nginx -V is at hand, not the binary".to_owned());
         conclude(seen, facts);
@@ -155,7 +156,8 @@ fn take_nginx(found: NginxFacts, facts: &mut Facts) -> Option<Claim> {
     declared.into_iter().next()
 }
 
-fn of_image(image: &Image, path: &Path, options: &Options, facts: &mut Facts) {
+fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Facts) {
+    let path = subject.place();
     facts.problems.extend(image.problems.iter().cloned());
     let linkage = linkage::read(image);
     facts.problems.extend(linkage.problems.iter().cloned());
@@ -196,13 +198,19 @@ fn of_image(image: &Image, path: &Path, options: &Options, facts: &mut Facts) {
         handlers = std::mem::take(&mut found.handlers);
         let server = found.server.take();
         seen.declared = take_nginx(found, facts);
-        configuration::attach(server.as_ref(), options, facts);
+        configuration::attach(server.as_ref(), subject.command_line.as_ref(), options, facts);
     } else if !kernel {
         seen.declared = build_texts(image, &linkage, facts);
     }
+    macros::tell_rest(&understood.defined, facts);
     seen.claims = std::mem::take(&mut facts.optimization.claims);
     let framed: Vec<Range<u64>> = table.functions.iter().map(|f| f.start..f.end).collect();
     let unframed = ranges::subtract(&crate::image::merge(seen.account.undescribed.clone()), &framed);
+    if let Some(lines) = gcc_command_line::read(image) {
+        seen.lines_cover = lines.cover(gcc_command_line::source_files(symbols.full(image)));
+        seen.claims.extend(lines.claims());
+        facts.problems.extend(lines.problems);
+    }
     seen.recorded_ranges = recorded_elsewhere(image, &unframed, &mut seen.claims, facts);
     seen.claims.extend(imports::claims(&linkage, symbols.dynamic(image, &linkage), &comment));
     if facts.compilers.iter().all(|seen| seen.units == 0) {
@@ -270,10 +278,6 @@ fn recorded_elsewhere(
     facts: &mut Facts,
 ) -> Vec<(Range<u64>, Level)> {
     let mut ranges = Vec::new();
-    if let Some(lines) = gcc_command_line::read(image) {
-        claims.extend(lines.claims());
-        facts.problems.extend(lines.problems);
-    }
     if let Some(notes) = annobin::read(image) {
         claims.extend(notes.claims(image));
         facts.problems.extend(notes.problems.iter().cloned());
@@ -361,6 +365,7 @@ fn conclude(seen: Witnessed, facts: &mut Facts) {
     facts.conflicts.extend(outcome.conflicts);
     facts.functions.runs = outcome.runs;
     facts.lto = units::lto(&outcome.units);
+    facts.pgo = reconcile::instrumented::recorded(&outcome.units, &mut facts.instrumentation);
     units::cpu(&outcome.units, &mut facts.cpu);
     facts.flags = Some(units::flag_counts(&outcome.units));
     facts.unit_count = outcome.units.iter().filter(|u| u.kind != UnitKind::LtoPartition).count() as u64;

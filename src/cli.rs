@@ -1,5 +1,6 @@
 //! The command line: arguments as given become arguments as meant, in one place.
 
+use anyhow::Context;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
@@ -7,12 +8,14 @@ use std::process::ExitCode;
 
 mod check;
 mod diff;
+mod expand;
 mod inspect;
 mod known;
+mod list;
 mod output;
 mod policy;
 mod processes;
-
+mod progress;
 mod targets;
 
 /// Audited, nothing at or above `--fail-on`.
@@ -40,6 +43,17 @@ Examples:
 
 Exit status: 0 clean, 1 findings, 2 not fully audited (bad usage, unreadable or damaged input).";
 
+const EXPLAIN_EXAMPLES: &str = "\
+Examples:
+  flagaudit explain                            every rule, its severity, what it is about
+  flagaudit explain unoptimized-code           what it checks, why it matters, how to fix it, its limits";
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  flagaudit completions bash > ~/.local/share/bash-completion/completions/flagaudit
+  flagaudit completions zsh > ~/.zfunc/_flagaudit
+  flagaudit completions fish > ~/.config/fish/completions/flagaudit.fish";
+
 #[derive(Debug, Subcommand)]
 enum Command {
     /// What a binary is made of, with the evidence; judges nothing
@@ -49,6 +63,7 @@ enum Command {
     /// What changed between two builds: a baseline against a candidate
     Diff(diff::Arguments),
     /// A rule's documentation; without RULE, the table of rules
+    #[command(after_help = EXPLAIN_EXAMPLES)]
     Explain {
         /// Rule id, such as unoptimized-code
         rule: Option<String>,
@@ -56,12 +71,16 @@ enum Command {
     /// Work on policy files
     Policy(policy::PolicyArguments),
     /// Shell completions
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {
         /// Shell
         shell: clap_complete::Shell,
     },
-    /// The manual page, in roff
-    Man,
+    /// The manual page, in roff: of the program, or of one command
+    Man {
+        /// Command, such as check, or policy init
+        command: Vec<String>,
+    },
 }
 
 /// Options of every command that prints a report.
@@ -138,13 +157,7 @@ pub fn main() -> ExitCode {
             clap_complete::generate(shell, &mut Cli::command(), "flagaudit", &mut text);
             print(&text)
         }
-        Command::Man => {
-            let mut text = Vec::new();
-            clap_mangen::Man::new(Cli::command())
-                .render(&mut text)
-                .map_err(anyhow::Error::from)
-                .and_then(|()| print(&text))
-        }
+        Command::Man { command } => manual(&command),
     };
     match status {
         Ok(status) => ExitCode::from(status),
@@ -153,6 +166,22 @@ pub fn main() -> ExitCode {
             ExitCode::from(INCOMPLETE)
         }
     }
+}
+
+/// The manual page of the program, or of the command that `names` lead to.
+fn manual(names: &[String]) -> anyhow::Result<u8> {
+    let mut root = Cli::command();
+    // Gives every command its full name, `flagaudit-policy-init`, under which pages are installed and refer to each other.
+    root.build();
+    let mut command = &root;
+    for name in names {
+        command = command
+            .find_subcommand(name)
+            .with_context(|| format!("there is no command {name:?}; `flagaudit --help` lists them"))?;
+    }
+    let mut text = Vec::new();
+    clap_mangen::Man::new(command.clone()).render(&mut text)?;
+    print(&text)
 }
 
 fn explain(rule: Option<&str>) -> anyhow::Result<u8> {
@@ -211,10 +240,8 @@ fn choice_for_stderr() -> anstream::ColorChoice {
     }
 }
 
-/// Names on standard error every target of which nothing could be had.
-fn complain_of_failures<'a>(targets: impl Iterator<Item = &'a crate::facts::Facts>) {
-    for facts in targets.filter(|facts| facts.status == crate::facts::Status::Failed) {
-        let why: Vec<&str> = facts.problems.iter().map(|problem| problem.message.as_str()).collect();
-        complain(&format!("{}: {}", crate::report::text::name(facts), why.join("; ")));
-    }
+/// Names a target of which nothing could be had, with the reasons.
+fn failure(facts: &crate::facts::Facts) -> String {
+    let why: Vec<&str> = facts.problems.iter().map(|problem| problem.message.as_str()).collect();
+    format!("{}: {}", crate::report::text::name(facts), why.join("; "))
 }

@@ -8,6 +8,7 @@ pub mod annobin;
 pub mod build_string;
 pub mod code_shape;
 pub mod comment;
+pub mod dwarf_macro;
 pub mod dwarf_producer;
 pub mod dwarf_shape;
 pub mod gcc_command_line;
@@ -118,6 +119,30 @@ impl Source {
             Self::StringMerging => "string-merging",
         }
     }
+
+    /// Where that is, in words for people.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::DwarfProducer => "the producers in its debug information",
+            Self::DwarfMacro => "the macros in its debug information",
+            Self::GccCommandLine => "the options in .GCC.command.line",
+            Self::Annobin => "its annobin notes",
+            Self::GoBuildinfo => "its Go build information",
+            Self::Elf => "its ELF headers and dynamic table",
+            Self::Symbols => "its symbol table",
+            Self::Imports => "the functions it imports",
+            Self::ModuleTable => "its own table of modules",
+            Self::GnuProperty => "its .note.gnu.property",
+            Self::DwarfShape => "the shape of its debug information",
+            Self::ConfigureArguments => "its configure arguments",
+            Self::BuildString => "a text in it about its build",
+            Self::PackageNote => "its package note",
+            Self::Comment => "its .comment section",
+            Self::Modinfo => "its .modinfo section",
+            Self::CodeShape => "the shape of its machine code",
+            Self::StringMerging => "string constants that were not merged",
+        }
+    }
 }
 
 /// What part of the file a claim speaks of.
@@ -171,17 +196,27 @@ pub struct Held<T> {
     pub strength: Strength,
     /// Every source that says so, strongest first.
     pub sources: Vec<Source>,
+    /// What was seen, in words ("it imports __gcov_init"); for people, not part of the document.
+    #[serde(skip)]
+    pub seen: Option<String>,
 }
 
 impl<T> Held<T> {
     /// A value seen by one source.
     pub fn new(value: T, strength: Strength, source: Source) -> Self {
-        Self { value: Some(value), strength, sources: vec![source] }
+        Self { value: Some(value), strength, sources: vec![source], seen: None }
     }
 
     /// Nothing tells.
     pub fn unknown() -> Self {
-        Self { value: None, strength: Strength::None, sources: Vec::new() }
+        Self { value: None, strength: Strength::None, sources: Vec::new(), seen: None }
+    }
+
+    /// Adds what was seen, in words.
+    #[must_use]
+    pub fn seen(mut self, words: impl Into<String>) -> Self {
+        self.seen = Some(words.into());
+        self
     }
 }
 

@@ -25,6 +25,9 @@ pub struct Facts {
     pub member: Option<String>,
     /// The process, for a running program.
     pub process: Option<Process>,
+    /// As which library it was found, with `--libraries`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub library: Option<Library>,
     /// Whether everything could be read.
     pub status: Status,
     /// What could not.

@@ -48,7 +48,7 @@ pub enum FindingStatus {
 }
 
 /// Where a policy value stands.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, PartialOrd, Ord)]
 pub struct PolicyPlace {
     /// The policy file, or `builtin:NAME`.
     pub path: String,
@@ -99,7 +99,7 @@ impl RangeRef {
     /// The range of a run of functions, named after its module, its unit or its first function.
     pub fn of(run: &crate::facts::FunctionRun) -> Self {
         let name = run.module.clone().or_else(|| run.unit.clone());
-        let name = name.or_else(|| run.name.as_ref().map(|name| format!("{name} and on")));
+        let name = name.or_else(|| run.name.as_ref().map(|name| format!("from {name} on,")));
         Self { start: run.start, end: run.end, functions: run.functions, name }
     }
 }

@@ -15,6 +15,7 @@ pub mod finding;
 pub mod image;
 pub mod limits;
 pub mod nginx;
+pub mod parallel;
 pub mod policy;
 pub mod reconcile;
 pub mod report;

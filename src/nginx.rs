@@ -17,8 +17,10 @@ pub mod config;
 pub mod configure;
 pub mod declared;
 mod directives;
+pub mod features;
 mod handlers;
 mod identify;
+pub mod invocation;
 pub mod loadable;
 mod markers;
 mod memory;
@@ -33,7 +35,7 @@ pub mod version;
 pub mod vocabulary;
 
 pub use binary::{read, read_module};
-pub use declared::Declared;
+pub use declared::{Declared, bundled_libraries};
 pub use loadable::{ModuleFile, Server, loadable};
 pub use text::looks_like_version_text;
 
@@ -52,8 +54,6 @@ pub struct NginxFacts {
     pub problems: Vec<Problem>,
     /// The level declared for the program's own code; `None` without a configure text.
     pub declared: Option<Declared>,
-    /// The levels declared for libraries built along with it.
-    pub bundled_libraries: Vec<(&'static str, Declared)>,
     /// Modules whose unit was compiled without merging equal string constants (gcc at `-O0`), by symbol.
     pub unmerged_modules: Vec<String>,
     /// Addresses that one module's structures name, ascending: mostly its functions.
@@ -95,6 +95,7 @@ fn from_words(said: &text::VersionText, mut problems: Vec<Problem>, at: Option<&
         base: None,
         build_text: None,
     });
+    problems.extend(luajit_risk(&product));
     let mut claims = Vec::new();
     let places = at.cloned().unwrap_or_default();
     if let Some(value) = &product.version {
@@ -118,7 +119,6 @@ fn from_words(said: &text::VersionText, mut problems: Vec<Problem>, at: Option<&
         ..facts::Nginx::default()
     };
     let mut declared = None;
-    let mut bundled_libraries = Vec::new();
     if let Some(arguments) = &said.arguments {
         if arguments.unterminated {
             problems.push(Problem::damage(
@@ -139,7 +139,6 @@ fn from_words(said: &text::VersionText, mut problems: Vec<Problem>, at: Option<&
         let quote = if debug { "--with-debug" } else { "no --with-debug" };
         claims.push(words("nginx.debug", debug, Source::ConfigureArguments, at(), Some(quote.to_owned())));
         declared = Some(level);
-        bundled_libraries = declared::bundled_libraries(list);
         nginx.configure_arguments = Some(list.clone());
     }
     NginxFacts {
@@ -149,11 +148,26 @@ fn from_words(said: &text::VersionText, mut problems: Vec<Problem>, at: Option<&
         conflicts: Vec::new(),
         problems,
         declared,
-        bundled_libraries,
         unmerged_modules: Vec::new(),
         handlers: Vec::new(),
         server: None,
     }
+}
+
+/// Processors that OpenResty's LuaJIT may not run on: its wrapper gave it `-msse4.2` where the building machine had that,
+/// from 1.11.2.3 to 1.19.3.0 (`util/configure`). The library itself is another file, or has no text that tells.
+fn luajit_risk(product: &Product) -> Option<Problem> {
+    let version = product.version.as_deref().filter(|_| product.name == "openresty")?;
+    let numbers: Vec<u32> = version.split('.').map_while(|part| part.parse().ok()).collect();
+    let risky = numbers.len() == 4 && numbers >= vec![1, 11, 2, 3] && numbers < vec![1, 19, 3, 1];
+    risky.then(|| {
+        Problem::notice(
+            "luajit-sse4.2",
+            format!(
+                "OpenResty {version} compiles LuaJIT with -msse4.2 where the building machine has it: it ends with SIGILL on older x86 processors"
+            ),
+        )
+    })
 }
 
 /// Where the program's texts stand in its file.

@@ -4,7 +4,7 @@
 //! declares, which beats what was inferred from code; but a declaration counts only where the code was
 //! read and agrees, and disagreement is kept as a conflict. What nothing tells stays unknown.
 
-use crate::compiler::Level;
+use crate::compiler::{Level, Satisfies};
 use crate::evidence::{Claim, Scope, Source, Strength};
 use crate::facts::{Bound, Conflict, FunctionRun, LevelShare, Optimization, TextAccount, Unit, UnitKind};
 use crate::image::ranges;
@@ -14,6 +14,7 @@ use std::ops::Range;
 
 pub mod account;
 mod claims;
+pub mod instrumented;
 mod reason;
 mod runs;
 pub mod units;
@@ -56,8 +57,8 @@ pub struct CodeSeen {
     pub sentence: String,
     /// Only a sample of recorded text was looked at, to hold it against the record.
     pub cross_check_only: bool,
-    /// A limit left out code: only what these functions cover was read.
-    pub partial: bool,
+    /// What is said of the whole is said of these functions alone: C code in a Go program, or all that a limit let be read.
+    pub only_functions: bool,
 }
 
 /// Everything that was witnessed about the level.
@@ -73,8 +74,11 @@ pub struct Witnessed {
     pub declared: Option<Claim>,
     /// Ranges of text whose level a compiler recorded outside units (annobin), ascending and without overlap.
     pub recorded_ranges: Vec<(Range<u64>, Level)>,
-    /// Further claims about the level (recorded command lines, notes, string merging, imports).
+    /// Further claims about the level (recorded command lines, notes, macros, string merging, imports).
     pub claims: Vec<Claim>,
+    /// Every source file of the program left its command line (`.GCC.command.line`), so that the lowest of them
+    /// holds for all code; see [`crate::evidence::gcc_command_line::CommandLines::cover`].
+    pub lines_cover: bool,
     /// Addresses mean nothing (relocatable file or archive): units have their bytes already, see
     /// [`units::Units::share_relocatable`].
     pub relocatable: bool,
@@ -149,7 +153,16 @@ pub fn reconcile(mut seen: Witnessed) -> Outcome {
             share.2 += size;
             continue;
         }
-        let level = match seen.code.state_at(range) {
+        let state = seen.code.state_at(range);
+        if let Some((level, _)) = recorded_elsewhere.filter(|_| seen.lines_cover && state != Some(Level::O0))
+        {
+            text.recorded += size;
+            let share = shares.entry(level).or_default();
+            share.1 += u64::from(seen.code.covers(range));
+            share.2 += size;
+            continue;
+        }
+        let level = match state {
             Some(Level::O0) => Level::O0,
             Some(_) if fallback.0 != Level::Unknown && fallback.0 != Level::O0 => fallback.0,
             Some(level) => level,
@@ -201,13 +214,25 @@ impl Witnessed {
 
     /// The level recorded without saying for which unit, as far as it may be taken for the code that no unit describes.
     /// Notes that name their ranges speak of the rest only where they are the rule: the start code and the static
-    /// libraries of some distributions carry such notes into programs that were built without.
+    /// libraries of some distributions carry such notes into programs that were built without. A recorded command line
+    /// speaks of the object that carries it, which may be one of many, unless there is one for every source.
     fn recorded_at_large(&self) -> Option<(Level, Source)> {
         let known: Vec<Range<u64>> = self.recorded_ranges.iter().map(|(range, _)| range.clone()).collect();
         let bare = ranges::total(&self.account.undescribed);
         let noted = ranges::total(&ranges::intersect(&self.account.undescribed, &known));
         let spread = noted > 0 && noted >= bare / 2;
-        recorded_claims(self.claims.iter().filter(|c| c.scope != Scope::Ranges || spread))
+        recorded_claims(self.claims.iter().filter(|c| match c.scope {
+            Scope::File => true,
+            Scope::Ranges => spread,
+            Scope::Some => self.lines_cover,
+            Scope::Unit => false,
+        }))
+    }
+
+    /// The lowest level of recorded command lines that speak of some part only.
+    fn recorded_of_some(&self) -> Option<Level> {
+        let some = self.claims.iter().filter(|c| c.scope == Scope::Some && !self.lines_cover);
+        recorded_claims(some).map(|(level, _)| level)
     }
 
     /// Whether a level recorded for ranges of the text was recorded for code that one of these units describes.
@@ -235,7 +260,7 @@ impl CodeSeen {
         {
             return Some(Level::O0);
         }
-        if self.partial && !self.covers(range) {
+        if self.only_functions && !self.covers(range) {
             return None;
         }
         let (mut o0, mut optimized) = (0u64, 0u64);
@@ -335,7 +360,8 @@ fn fallback(
     declared: Level,
     recorded: Option<(Level, Source)>,
 ) -> (Level, Strength, Vec<Source>) {
-    let code_agrees = seen.code.whole == Whole::Optimized && !seen.code.cross_check_only;
+    let code = &seen.code;
+    let code_agrees = code.whole == Whole::Optimized && !code.cross_check_only && !code.only_functions;
     let with_code = |source: Source| if code_agrees { vec![source, Source::CodeShape] } else { vec![source] };
     match (recorded, &seen.declared) {
         (Some((level, source)), _) => (level, Strength::Recorded, with_code(source)),
@@ -343,12 +369,22 @@ fn fallback(
             (declared, Strength::Declared, with_code(claim.source))
         }
         _ => match seen.code.whole {
-            Whole::Optimized if !seen.code.cross_check_only => {
+            Whole::Optimized if !seen.code.cross_check_only && !seen.code.only_functions => {
                 (Level::Optimized, Strength::Inferred, vec![Source::CodeShape])
             }
             _ => (Level::Unknown, Strength::None, Vec::new()),
         },
     }
+}
+
+/// What a level recorded for some part says of the whole. Where the rest was seen to be optimized and no more, a level
+/// above what that means is not the lowest that may be there.
+fn of_some(level: Level, by_level: &[LevelShare]) -> (Level, Strength, Vec<Source>) {
+    let shaped = by_level.iter().any(|share| share.level == Level::Optimized && share.text_bytes > 0);
+    if shaped && level.satisfies(Level::O2) == Satisfies::Yes {
+        return (Level::Optimized, Strength::Inferred, vec![Source::CodeShape, Source::GccCommandLine]);
+    }
+    (level, Strength::Recorded, vec![Source::GccCommandLine])
 }
 
 /// Fills level, bound, strength, sources and completeness.
@@ -361,8 +397,14 @@ fn conclude(outcome: &mut Outcome, seen: &Witnessed, fallback: (Level, Strength,
         candidates.push((unit.level, unit.strength, unit.sources.clone()));
     }
     let recorded_o0 = seen.account.undescribed.iter().any(|range| seen.recorded_at(range) == Some(Level::O0));
-    if recorded_o0 && let Some((level, source)) = recorded_claims(&seen.claims) {
+    let beside_units = seen.claims.iter().filter(|claim| claim.scope != Scope::Unit);
+    if recorded_o0 && let Some((level, source)) = recorded_claims(beside_units) {
         candidates.push((level, Strength::Recorded, vec![source]));
+    }
+    if judged.is_empty()
+        && let Some(level) = seen.recorded_of_some()
+    {
+        candidates.push(of_some(level, &optimization.by_level));
     }
     let o0_code = outcome.runs.iter().any(|run| run.level == Level::O0 && run.unit.is_none())
         || (seen.code.whole == Whole::O0 && !seen.code.cross_check_only && judged.is_empty());
@@ -389,7 +431,11 @@ fn conclude(outcome: &mut Outcome, seen: &Witnessed, fallback: (Level, Strength,
     let unknown_unit = judged.iter().any(|u| u.level == Level::Unknown);
     // A printed text is all there is of a program then: what was not read corroborates nothing.
     let nothing_read = optimization.text.bytes == 0 && judged.is_empty();
-    optimization.complete = optimization.level != Level::Unknown
+    // Assembled code has no level: a file of nothing else leaves no question open.
+    let assembled = !seen.units.is_empty()
+        && judged.is_empty()
+        && seen.units.iter().all(|u| matches!(u.kind, UnitKind::Assembly | UnitKind::Toolchain));
+    optimization.complete = (optimization.level != Level::Unknown || assembled)
         && optimization.text.unknown == 0
         && optimization.text.declared == 0
         && !unknown_unit

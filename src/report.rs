@@ -53,6 +53,16 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// Adds the counts of another part of the run.
+    pub fn add(&mut self, other: Self) {
+        self.targets += other.targets;
+        self.ok += other.ok;
+        self.partial += other.partial;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+        self.unreadable += other.unreadable;
+    }
+
     /// Counts one target.
     pub fn count(&mut self, status: Status) {
         self.targets += 1;
@@ -111,6 +121,8 @@ pub struct CheckReport {
     pub tool: Tool,
     /// The policy that judged.
     pub policy: PolicyRef,
+    /// The verdict on the run, as the exit status has it: options may allow what else were incomplete.
+    pub verdict: Verdict,
     /// The targets, in order.
     pub targets: Vec<Checked>,
     /// Findings about the policy itself.

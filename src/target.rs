@@ -1,13 +1,18 @@
 //! Where the bytes come from. Nothing else opens files that are to be audited.
 
-use crate::facts::{Origin, Problem, Process};
+use crate::facts::{Facts, Library, Origin, Problem, Process};
 use crate::image::Input;
+use base64::Engine as _;
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 pub mod directory;
+pub mod glance;
+pub mod libraries;
+pub mod mapped;
 pub mod package;
 pub mod process;
 
@@ -29,6 +34,8 @@ pub struct Subject {
     pub member: Option<String>,
     /// The process, for a running program.
     pub process: Option<Process>,
+    /// As which library it was found.
+    pub library: Option<Library>,
     /// Its bytes, where they are at hand already.
     pub input: Option<Input>,
     /// Where the file lies, if that is not its name. What belongs to it is looked for beside it.
@@ -39,6 +46,12 @@ pub struct Subject {
     pub refused: Option<String>,
     /// What was noticed on the way to it.
     pub problems: Vec<Problem>,
+    /// How it was started, for a running program.
+    pub command_line: Option<process::CommandLine>,
+    /// What a quick look at it told, where somebody has looked.
+    pub glance: Option<glance::Glance>,
+    /// Device and inode, where they are known.
+    pub identity: Option<(u64, u64)>,
 }
 
 /// Why a target could not be opened.
@@ -93,11 +106,15 @@ impl Subject {
             origin,
             member: None,
             process: None,
+            library: None,
             input: None,
             place: None,
             root: None,
             refused: None,
             problems: Vec::new(),
+            command_line: None,
+            glance: None,
+            identity: None,
         }
     }
 
@@ -111,8 +128,10 @@ impl Subject {
         Self {
             process: Some(running.process.clone()),
             input: Some(running.input),
+            identity: Some(running.identity),
             place: Some(place),
             root: running.root,
+            command_line: Some(running.command_line),
             ..Self::new(process::target_name(running.process.pid), Origin::Process)
         }
     }
@@ -120,6 +139,35 @@ impl Subject {
     /// A target that cannot be read, for a reason known already.
     pub fn refused(path: impl Into<PathBuf>, origin: Origin, why: String) -> Self {
         Self { refused: Some(why), ..Self::new(path, origin) }
+    }
+
+    /// A file that a walk met.
+    pub fn met(met: directory::Met) -> Self {
+        Self { glance: met.glance, identity: Some(met.identity), ..Self::new(met.path, Origin::Directory) }
+    }
+
+    /// Its name as it is shown: of a member of a package `PACKAGE!MEMBER`.
+    pub fn shown(&self) -> String {
+        let path = self.path.to_string_lossy();
+        match &self.member {
+            Some(member) => format!("{path}!{member}"),
+            None => path.into_owned(),
+        }
+    }
+
+    /// Facts under the name of this target.
+    pub fn named(&self, facts: Facts) -> Facts {
+        let bytes = self.path.as_os_str().as_bytes();
+        let not_text = std::str::from_utf8(bytes).is_err();
+        Facts {
+            path: self.path.to_string_lossy().into_owned(),
+            path_bytes: not_text.then(|| base64::engine::general_purpose::STANDARD.encode(bytes)),
+            origin: self.origin,
+            member: self.member.clone(),
+            process: self.process.clone(),
+            library: self.library.clone(),
+            ..facts
+        }
     }
 
     /// Where the file lies.
@@ -137,7 +185,7 @@ impl Subject {
         }
         match self.origin {
             Origin::Stdin => read_stream(io::stdin().lock(), stream_limit),
-            _ => Ok(Input::file(open_regular(&self.path)?)?),
+            _ => Ok(Input::file(open_regular(self.place())?)?),
         }
     }
 }

@@ -14,6 +14,17 @@ mod nasty;
 #[path = "common/reports.rs"]
 mod reports;
 
+/// The lines as a run prints them.
+fn check_lines(report: &CheckReport) -> String {
+    let lines: String = report.targets.iter().map(|target| json::target_line(target).unwrap()).collect();
+    lines + &json::check_summary(report).unwrap()
+}
+
+fn inspect_lines(report: &InspectReport) -> String {
+    let lines: String = report.targets.iter().map(|target| json::target_line(target).unwrap()).collect();
+    lines + &json::inspect_summary(report.summary).unwrap()
+}
+
 /// Made once: some are long.
 fn scenarios() -> &'static [(&'static str, CheckReport)] {
     static ALL: OnceLock<Vec<(&'static str, CheckReport)>> = OnceLock::new();
@@ -24,7 +35,7 @@ fn scenarios() -> &'static [(&'static str, CheckReport)] {
 fn check_documents(report: &CheckReport) -> Vec<(&'static str, String)> {
     vec![
         ("check.json", json::render(report).unwrap()),
-        ("check.ndjson", json::check_lines(report).unwrap()),
+        ("check.ndjson", check_lines(report)),
         (
             "check.sarif",
             sarif::check(report, &reports::rules(), Some(Path::new("/home/me/project"))).unwrap(),
@@ -40,7 +51,7 @@ fn check_documents(report: &CheckReport) -> Vec<(&'static str, String)> {
 fn inspect_documents(report: &InspectReport) -> Vec<(&'static str, String)> {
     vec![
         ("inspect.json", json::render(report).unwrap()),
-        ("inspect.ndjson", json::inspect_lines(report).unwrap()),
+        ("inspect.ndjson", inspect_lines(report)),
         ("inspect.sarif", sarif::inspect(report, None).unwrap()),
         ("inspect.junit.xml", junit::inspect(report)),
         ("inspect.github.txt", github::inspect(report)),

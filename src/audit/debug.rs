@@ -1,7 +1,7 @@
 //! Units of debug information, with what can be had where their producers do not tell the level: the early
 //! units of GCC's link-time optimization, and the shape of the debug information itself.
 
-use super::Options;
+use super::{Options, macros};
 use crate::compiler::Level;
 use crate::evidence::dwarf_producer::{self, DwarfUnit, DwarfUnitKind, DwarfUnits};
 use crate::evidence::dwarf_shape::{self, Shape};
@@ -45,13 +45,18 @@ fn with_supplementary(
     options: &Options,
     facts: &mut Facts,
 ) -> DwarfUnits {
-    let Some(link) = &notes.supplementary else { return dwarf_producer::read(image, None) };
+    let read = |supplementary: Option<&Image>| {
+        let mut dwarf = dwarf_producer::read(image, supplementary);
+        macros::read(image, supplementary, &mut dwarf);
+        dwarf
+    };
+    let Some(link) = &notes.supplementary else { return read(None) };
     let search = companion::supplementary(link, path, &options.companions, &options.limits);
     facts.problems.extend(search.problems);
     facts.debug_info.missing.extend(search.missing);
     facts.debug_info.supplementary =
         if search.found.is_some() { Supplementary::Found } else { Supplementary::Missing };
-    dwarf_producer::read(image, search.found.as_ref().map(|found| &found.image))
+    read(search.found.as_ref().map(|found| &found.image))
 }
 
 /// Fills what skeleton units lack from their `.dwo` files or the `.dwp` package. A file is taken only if it holds a
@@ -88,7 +93,8 @@ fn split_units(
     }
     let held: HashSet<u64> = split.keys().copied().collect();
     let mut learn = |file: &Image, problems: &mut Vec<Problem>| {
-        let read = dwarf_producer::read(file, None);
+        let mut read = dwarf_producer::read(file, None);
+        macros::read(file, None, &mut read);
         problems.extend(read.problems);
         split.extend(read.units.into_iter().filter_map(|unit| Some((unit.dwo_id?, unit))));
     };
@@ -133,6 +139,7 @@ fn fill_skeletons(
         unit.name.clone_from(&whole.name);
         unit.producer.clone_from(&whole.producer);
         unit.language = whole.language;
+        unit.defined.clone_from(&whole.defined);
         if !whole.comp_dir.is_empty() {
             unit.comp_dir.clone_from(&whole.comp_dir);
         }
@@ -162,6 +169,7 @@ pub(super) fn take(image: &Image, mut dwarf: DwarfUnits, source: DebugSource, fa
     facts.problems.append(&mut dwarf.problems);
     let mut found = units::understand(&dwarf.units, None);
     facts.compilers = std::mem::take(&mut found.compilers);
+    macros::tell_levels(&dwarf.units, &mut found, facts);
     if found.units.iter().any(|unit| unit.kind == UnitKind::LtoPartition) {
         trace_link_time(image, &dwarf.units, &mut found, facts);
     }

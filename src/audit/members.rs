@@ -1,6 +1,6 @@
 //! Archives: one target, whose members' units are listed together.
 
-use super::{Options, conclude, debug};
+use super::{Options, conclude, debug, macros};
 use crate::evidence::dwarf_producer;
 use crate::facts::{DebugSource, Elf, Facts, Kind, Problem, Status};
 use crate::image::{Image, Input, archive, linkage};
@@ -43,7 +43,8 @@ pub(super) fn read(input: &Input, path: &Path, options: &Options, facts: &mut Fa
         }
         let note = |problem: Problem| Problem { message: format!("{name}: {}", problem.message), ..problem };
         facts.problems.extend(image.problems.iter().cloned().map(note));
-        let dwarf = dwarf_producer::read(&image, None);
+        let mut dwarf = dwarf_producer::read(&image, None);
+        macros::read(&image, None, &mut dwarf);
         let before = facts.problems.len();
         let mut found = debug::take(&image, dwarf, DebugSource::Embedded, facts);
         for problem in &mut facts.problems[before..] {

@@ -2,22 +2,35 @@
 
 use super::inspect::ListingArguments;
 use super::{CLEAN, FINDINGS, Format, INCOMPLETE, OutputArguments, complain, known, output, targets};
+use crate::facts::Facts;
 use crate::finding::{Finding, FindingStatus, PolicyPlace, Severity};
 use crate::policy::dates;
 use crate::policy::discover::{self, Discovery};
 use crate::policy::target::{LoadedPolicy, TargetKey};
-
 use crate::report::{CheckReport, Checked, PolicyRef, RuleDoc, Tool};
 use crate::report::{github, html, json, junit, markdown, prometheus, sarif, text};
 use crate::rules::{self, Verdict};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use jiff::civil::Date;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "\
+Examples:
+  flagaudit check objs/nginx                        by ./flagaudit.toml, else by builtin:release
+  flagaudit check -p edge.toml -f github objs/nginx by your policy, as annotations of a pull request
+  flagaudit check -p builtin:hardened build/        every program of a directory
+  flagaudit check -f sarif -o audit.sarif build/    for code scanning; -f junit for a test report
+  flagaudit check --baseline good.json objs/nginx   only what is new since `inspect -f json good > good.json`
+  flagaudit check --processes '^nginx' -q           what runs on this host, a line a process
+
+Exit status: 0 nothing at or above --fail-on, 1 at least one such finding, 2 not fully audited.";
 
 /// Arguments of `check`.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct CheckArguments {
     #[command(flatten)]
     targets: targets::TargetArguments,
@@ -60,6 +73,15 @@ impl FailOn {
     }
 }
 
+/// A judged target.
+struct Judged {
+    checked: Checked,
+    /// Places in the policy that had a say.
+    used: Vec<PolicyPlace>,
+    /// Its line of NDJSON, where that is asked for.
+    line: Result<String, serde_json::Error>,
+}
+
 /// Runs it.
 pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<u8> {
     let today = match &arguments.today {
@@ -73,15 +95,11 @@ pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<u8> {
     }
     let baseline =
         arguments.baseline.as_deref().map(|path| Baseline::read(path, &policy, today)).transpose()?;
-    let audited = arguments.targets.audit()?;
-    super::complain_of_failures(audited.targets.iter());
-
-    let mut used: Vec<PolicyPlace> = Vec::new();
-    let mut checked = Vec::new();
-    let mut worst = CLEAN;
-    for mut facts in audited.targets {
+    let format = arguments.output.format;
+    let listings = arguments.listings.listings(format);
+    let judge = |mut facts: Facts| -> Judged {
         let key = TargetKey::of(&facts);
-        used.extend(policy.applied(&key));
+        let mut used: Vec<PolicyPlace> = policy.applied(&key);
         let judgement = rules::judge(&facts, &policy.for_target(&key), today);
         used.extend(judgement.used);
         let mut findings = judgement.findings;
@@ -89,21 +107,45 @@ pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<u8> {
             baseline.keep_new(&mut findings);
         }
         let verdict = rules::verdict(facts.status, &findings, arguments.fail_on.severity());
-        worst = worst.max(match verdict {
-            Verdict::Pass => CLEAN,
-            Verdict::Fail => FINDINGS,
-            Verdict::Error => INCOMPLETE,
-        });
-        arguments.listings.listings(arguments.output.format).trim(&mut facts);
-        checked.push(Checked { facts, verdict, findings });
-    }
+        listings.trim(&mut facts);
+        Judged { checked: Checked { facts, verdict, findings }, used, line: Ok(String::new()) }
+    };
+    let mut used: BTreeSet<PolicyPlace> = BTreeSet::new();
+    let mut targets = Vec::new();
+    let mut worst = Verdict::Pass;
+    let mut lines =
+        if format == Format::Ndjson { Some(output::Lines::open(&arguments.output)?) } else { None };
+    let streamed = lines.is_some();
+    let tally = arguments.targets.audit(
+        arguments.output.quiet,
+        |facts| {
+            let mut judged = judge(facts);
+            if streamed {
+                judged.line = json::target_line(&judged.checked);
+            }
+            judged
+        },
+        |judged| {
+            used.extend(judged.used);
+            worst = worst.max(judged.checked.verdict);
+            match &mut lines {
+                // A reader that has gone away changes no verdict: the rest is audited all the same.
+                Some(lines) => lines.take(judged.line, true),
+                None => {
+                    targets.push(judged.checked);
+                    ControlFlow::Continue(())
+                }
+            }
+        },
+    )?;
+    let used: Vec<PolicyPlace> = used.into_iter().collect();
     let setting = policy.base().rules.get("unused-policy-entry").map(|setting| setting.value);
     let policy_findings = rules::unused(&policy.entries(), &used, setting);
     if policy_findings.iter().any(|f| f.counts() && f.severity >= arguments.fail_on.severity()) {
-        worst = worst.max(FINDINGS);
+        worst = worst.max(Verdict::Fail);
     }
-    if audited.incomplete {
-        worst = INCOMPLETE;
+    if tally.incomplete {
+        worst = Verdict::Error;
     }
     let report = CheckReport {
         schema: "flagaudit/check/1".to_owned(),
@@ -114,14 +156,18 @@ pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<u8> {
             sha256: policy.sha256().to_owned(),
             evaluated_on: today.to_string(),
         },
-        targets: checked,
+        verdict: worst,
+        targets,
         policy_findings,
-        summary: audited.summary,
+        summary: tally.summary,
     };
-    let rendered = match arguments.output.format {
+    if let Some(lines) = lines {
+        lines.end(&json::check_summary(&report)?)?;
+        return Ok(status(worst));
+    }
+    let rendered = match format {
         Format::Text => text::check(&report, output::text_options(&arguments.output)),
-        Format::Json => json::render(&report)?,
-        Format::Ndjson => json::check_lines(&report)?,
+        Format::Json | Format::Ndjson => json::render(&report)?,
         Format::Sarif => sarif::check(&report, &rule_docs(), output::working_directory().as_deref())?,
         Format::Junit => junit::check(&report, arguments.fail_on.severity()),
         Format::Github => github::check(&report),
@@ -130,10 +176,19 @@ pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<u8> {
         Format::Html => html::check(&report)?,
     };
     output::write(&arguments.output, &rendered)?;
-    if arguments.output.format == Format::Github {
+    if format == Format::Github {
         output::append_job_summary(&github::summary(&report))?;
     }
-    Ok(worst)
+    Ok(status(worst))
+}
+
+/// The exit status of a verdict on the run.
+fn status(worst: Verdict) -> u8 {
+    match worst {
+        Verdict::Pass => CLEAN,
+        Verdict::Fail => FINDINGS,
+        Verdict::Error => INCOMPLETE,
+    }
 }
 
 /// The rules' documentation, as reports show it.

@@ -12,8 +12,17 @@ use std::path::{Path, PathBuf};
 /// Largest saved document read, in bytes; one of a large program with all its lists has some 30 MB.
 const MOST_JSON: u64 = 1 << 30;
 
+const EXAMPLES: &str = "\
+Examples:
+  flagaudit diff good/nginx objs/nginx                       what changed, the worst first
+  flagaudit diff good.json objs/nginx                        against a saved inspect -f json
+  flagaudit diff --fail-on regression good/nginx objs/nginx  a gate: 1 only if something got worse
+
+Exit status: 0 compared, 1 by --exit-code or --fail-on, 2 if a side could not be audited.";
+
 /// Arguments of `diff`.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
     /// The baseline: a target, or the saved JSON of inspect or check
     old: PathBuf,
@@ -41,8 +50,15 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<u8> {
     if !matches!(arguments.output.format, Format::Text | Format::Json | Format::Ndjson | Format::Markdown) {
         bail!("diff is printed as text, json, ndjson or markdown");
     }
-    let (old, new) = pair(side(&arguments.old)?, side(&arguments.new)?)?;
-    super::complain_of_failures([&old, &new].into_iter());
+    let (old, new) = (side(&arguments.old)?, side(&arguments.new)?);
+    let saved = (old.saved, new.saved);
+    let (old, new) = pair(old, new)?;
+    // Of what was audited now that was said already.
+    for (facts, _) in [(&old, saved.0), (&new, saved.1)].iter().filter(|(_, saved)| *saved) {
+        if facts.status == Status::Failed {
+            complain(&super::failure(facts));
+        }
+    }
     if [&old, &new].iter().any(|facts| facts.status == Status::Failed) {
         return Ok(INCOMPLETE);
     }
@@ -66,15 +82,17 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<u8> {
 struct Side {
     name: PathBuf,
     targets: Vec<Facts>,
+    /// From a saved document.
+    saved: bool,
 }
 
 fn side(path: &Path) -> anyhow::Result<Side> {
-    let targets = match saved(path)? {
+    let (targets, saved) = match saved(path)? {
         Some(targets) if targets.is_empty() => bail!("{}: the document has no target", path.display()),
-        Some(targets) => targets,
-        None => targets::audit_named(path)?,
+        Some(targets) => (targets, true),
+        None => (targets::audit_named(path)?, false),
     };
-    Ok(Side { name: path.to_path_buf(), targets })
+    Ok(Side { name: path.to_path_buf(), targets, saved })
 }
 
 /// Takes one target of each side: the only one, or the one of the same name as the only one of the other side.

@@ -1,12 +1,24 @@
 //! `flagaudit inspect`.
 
 use super::{CLEAN, Format, INCOMPLETE, OutputArguments, output, targets};
+use crate::facts::Facts;
 use crate::report::{InspectReport, Listings, Tool};
 use crate::report::{github, html, json, junit, markdown, prometheus, sarif, text};
 use clap::Args;
+use std::ops::ControlFlow;
+
+const EXAMPLES: &str = "\
+Examples:
+  flagaudit inspect /usr/sbin/nginx                 what it is made of
+  flagaudit inspect -v --units objs/nginx           with the evidence, and every compilation unit
+  flagaudit inspect pid:1                           the bytes that a process runs
+  flagaudit inspect -f json objs/nginx > good.json  to compare with later
+  nginx -V 2>&1 | flagaudit inspect -               the text of nginx -V will do, too
+  flagaudit inspect -f html -o report.html build/   a page with a map of the code";
 
 /// Arguments of `inspect`.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
     #[command(flatten)]
     targets: targets::TargetArguments,
@@ -48,22 +60,42 @@ impl ListingArguments {
 
 /// Runs it.
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<u8> {
-    let mut audited = arguments.targets.audit()?;
-    let listings = arguments.listings.listings(arguments.output.format);
-    for facts in &mut audited.targets {
-        listings.trim(facts);
+    let format = arguments.output.format;
+    let listings = arguments.listings.listings(format);
+    let trimmed = |mut facts: Facts| {
+        listings.trim(&mut facts);
+        facts
+    };
+    let quiet = arguments.output.quiet;
+    if format == Format::Ndjson {
+        let mut lines = output::Lines::open(&arguments.output)?;
+        let tally = arguments.targets.audit(
+            quiet,
+            |facts| json::target_line(&trimmed(facts)),
+            |line| lines.take(line, false),
+        );
+        let tally = match tally {
+            // Nobody reads on: nothing is left to do.
+            Err(error) if error.is::<output::NobodyReads>() => return Ok(CLEAN),
+            other => other?,
+        };
+        lines.end(&json::inspect_summary(tally.summary)?)?;
+        return Ok(if tally.incomplete { INCOMPLETE } else { CLEAN });
     }
+    let mut targets = Vec::new();
+    let tally = arguments.targets.audit(quiet, trimmed, |facts| {
+        targets.push(facts);
+        ControlFlow::Continue(())
+    })?;
     let report = InspectReport {
         schema: "flagaudit/inspect/1".to_owned(),
         tool: Tool::this(),
-        targets: audited.targets,
-        summary: audited.summary,
+        targets,
+        summary: tally.summary,
     };
-    super::complain_of_failures(report.targets.iter());
-    let rendered = match arguments.output.format {
+    let rendered = match format {
         Format::Text => text::inspect(&report, output::text_options(&arguments.output)),
-        Format::Json => json::render(&report)?,
-        Format::Ndjson => json::inspect_lines(&report)?,
+        Format::Json | Format::Ndjson => json::render(&report)?,
         Format::Sarif => sarif::inspect(&report, output::working_directory().as_deref())?,
         Format::Junit => junit::inspect(&report),
         Format::Github => github::inspect(&report),
@@ -74,5 +106,5 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<u8> {
     output::write(&arguments.output, &rendered)?;
     // The process ends here: giving thousands of units back one by one would only take time.
     std::mem::forget(report);
-    Ok(if audited.incomplete { INCOMPLETE } else { CLEAN })
+    Ok(if tally.incomplete { INCOMPLETE } else { CLEAN })
 }

@@ -26,10 +26,15 @@ fn choice(output: &OutputArguments) -> ColorChoice {
 /// Options for the text renderer.
 pub(super) fn text_options(output: &OutputArguments) -> crate::report::text::Options {
     let columns = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
+    let terminal = || {
+        let to_terminal = output.output.is_none() && io::stdout().is_terminal();
+        let size = to_terminal.then(|| terminal_size::terminal_size_of(io::stdout())).flatten();
+        size.map(|(width, _)| usize::from(width.0))
+    };
     crate::report::text::Options {
         quiet: output.quiet,
         verbose: output.verbose,
-        width: columns.unwrap_or(WIDTH).clamp(40, 200),
+        width: columns.or_else(terminal).unwrap_or(WIDTH).clamp(40, 200),
     }
 }
 
@@ -57,30 +62,42 @@ pub(super) fn write(output: &OutputArguments, text: &str) -> anyhow::Result<()> 
     write_file(path, plain.as_bytes()).with_context(|| format!("{} cannot be written", path.display()))
 }
 
-fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let kind = match std::fs::metadata(path) {
-        Ok(metadata) => Some(metadata.file_type()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(error),
-    };
-    match kind {
-        // Renaming over a device would put a file in its place (as root even over /dev/null), and what reads a pipe
-        // would wait for ever.
-        Some(kind) if !kind.is_file() => {
-            let mut file = std::fs::File::options().write(true).open(path)?;
-            file.write_all(bytes)
-        }
-        // A symbolic link goes on pointing where it points.
-        Some(_) => replace(&std::fs::canonicalize(path)?, bytes),
-        None => replace(path, bytes),
+/// What a report is written to.
+enum Destination {
+    /// A device or a pipe: renaming over it would put a file in its place (as root even over /dev/null).
+    Device,
+    /// A file; a symbolic link goes on pointing where it points.
+    File(std::path::PathBuf),
+}
+
+fn destination(path: &Path) -> io::Result<Destination> {
+    match std::fs::metadata(path) {
+        Ok(found) if !found.is_file() => Ok(Destination::Device),
+        Ok(_) => Ok(Destination::File(std::fs::canonicalize(path)?)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Destination::File(path.to_path_buf())),
+        Err(error) => Err(error),
     }
 }
 
-/// Writes a temporary file beside `path` and renames it.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    match destination(path)? {
+        Destination::Device => std::fs::File::options().write(true).open(path)?.write_all(bytes),
+        Destination::File(path) => {
+            let mut file = temporary(&path)?;
+            file.write_all(bytes)?;
+            persist(file, &path)
+        }
+    }
+}
+
+/// A temporary file beside `path`.
+fn temporary(path: &Path) -> io::Result<tempfile::NamedTempFile> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    file.write_all(bytes)?;
+    tempfile::NamedTempFile::new_in(folder)
+}
+
+/// Gives a temporary file its name.
+fn persist(file: tempfile::NamedTempFile, path: &Path) -> io::Result<()> {
     file.as_file().sync_all()?;
     // A temporary file is private; a report is for others, too.
     let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o644);
@@ -98,6 +115,101 @@ pub(super) fn append_job_summary(text: &str) -> anyhow::Result<()> {
     file.and_then(|mut file| file.write_all(text.as_bytes()))
         .with_context(|| format!("the job summary {} cannot be written", Path::new(&path).display()))
 }
+
+/// A report that is written line by line, as results come. A file is there only when it is whole.
+pub(super) struct Lines {
+    to: To,
+}
+
+enum To {
+    /// Standard output; `None` once its reader has gone away.
+    Stdout(Option<io::BufWriter<io::StdoutLock<'static>>>),
+    File {
+        path: std::path::PathBuf,
+        file: io::BufWriter<tempfile::NamedTempFile>,
+    },
+    /// A device or pipe named as the output.
+    Device(std::fs::File),
+}
+
+impl Lines {
+    /// Opens standard output, or a temporary file beside the one that was asked for.
+    pub fn open(output: &OutputArguments) -> anyhow::Result<Self> {
+        let Some(path) = &output.output else {
+            return Ok(Self { to: To::Stdout(Some(io::BufWriter::new(io::stdout().lock()))) });
+        };
+        let place = || format!("{} cannot be written", path.display());
+        let to = match destination(path).with_context(place)? {
+            Destination::Device => {
+                To::Device(std::fs::File::options().write(true).open(path).with_context(place)?)
+            }
+            Destination::File(path) => {
+                To::File { file: io::BufWriter::new(temporary(&path).with_context(place)?), path }
+            }
+        };
+        Ok(Self { to })
+    }
+
+    /// Writes one line. Without a reader the run goes on if `anyway`, and ends otherwise.
+    pub fn take(
+        &mut self,
+        line: Result<String, serde_json::Error>,
+        anyway: bool,
+    ) -> std::ops::ControlFlow<anyhow::Error> {
+        use std::ops::ControlFlow::{Break, Continue};
+        let line = match line {
+            Ok(line) => line,
+            Err(error) => return Break(error.into()),
+        };
+        match self.put(&line) {
+            Ok(true) => Continue(()),
+            Ok(false) if anyway => Continue(()),
+            Ok(false) => Break(NobodyReads.into()),
+            Err(error) => Break(error),
+        }
+    }
+
+    /// Writes the last line, and gives a file its name.
+    pub fn end(mut self, line: &str) -> anyhow::Result<()> {
+        self.put(line)?;
+        if let To::File { path, file } = self.to {
+            let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+            persist(file, &path).with_context(|| format!("{} cannot be written", path.display()))?;
+        }
+        Ok(())
+    }
+
+    /// False if nobody reads any more.
+    fn put(&mut self, line: &str) -> anyhow::Result<bool> {
+        match &mut self.to {
+            To::Stdout(stream) => {
+                let Some(open) = stream else { return Ok(false) };
+                match open.write_all(line.as_bytes()).and_then(|()| open.flush()) {
+                    Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                        // What is in the buffer is not tried again.
+                        if let Some(open) = stream.take() {
+                            let _ = open.into_parts();
+                        }
+                        Ok(false)
+                    }
+                    other => other.map(|()| true).context("standard output cannot be written"),
+                }
+            }
+            To::File { path, file } => file
+                .write_all(line.as_bytes())
+                .map(|()| true)
+                .with_context(|| format!("{} cannot be written", path.display())),
+            To::Device(file) => {
+                file.write_all(line.as_bytes()).map(|()| true).context("the output cannot be written")
+            }
+        }
+    }
+}
+
+/// The reader of standard output has gone away.
+#[derive(Debug, thiserror::Error)]
+#[error("nobody reads the output")]
+pub(super) struct NobodyReads;
 
 /// The directory that relative paths in a report are relative to.
 pub(super) fn working_directory() -> Option<std::path::PathBuf> {

@@ -7,8 +7,16 @@ use crate::rules;
 use anyhow::bail;
 use clap::{Args, Subcommand};
 
+const EXAMPLES: &str = "\
+Examples:
+  flagaudit policy init --from good/nginx > flagaudit.toml   a policy this build passes, and its regressions fail
+  flagaudit policy validate edge.toml                        every mistake in one go, with its line
+  flagaudit policy show builtin:release                      what is judged by, and where each value comes from
+  flagaudit policy schema > flagaudit.schema.json            for editors";
+
 /// Arguments of `policy`.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct PolicyArguments {
     #[command(subcommand)]
     command: PolicyCommand,
@@ -27,9 +35,9 @@ enum PolicyCommand {
     },
     /// Find everything that is wrong with a policy, and what can never match
     Validate {
-        /// Policy file, or builtin:NAME
+        /// Policy files, or builtin:NAME
         #[arg(value_name = "FILE|builtin:NAME", default_value = "flagaudit.toml")]
-        policy: String,
+        policies: Vec<String>,
         /// The day waivers are judged on (default: today, UTC)
         #[arg(long, value_name = "YYYY-MM-DD")]
         today: Option<String>,
@@ -55,7 +63,13 @@ pub(super) fn run(arguments: &PolicyArguments) -> anyhow::Result<u8> {
             }
             print(init::init(&facts, name).as_bytes())
         }
-        PolicyCommand::Validate { policy, today } => validate(policy, today.as_deref()),
+        PolicyCommand::Validate { policies, today } => {
+            let mut worst = CLEAN;
+            for policy in policies {
+                worst = worst.max(validate(policy, today.as_deref())?);
+            }
+            Ok(worst)
+        }
         PolicyCommand::Show { policy } => match known::with(|known| load::load(policy, known)) {
             Ok(loaded) => print(show::show(&loaded).as_bytes()),
             Err(diagnostics) => {
@@ -93,7 +107,8 @@ fn validate(policy: &str, today: Option<&str>) -> anyhow::Result<u8> {
     }
     let (errors, warnings) = diagnostics.counts();
     if !usable || errors > 0 {
-        bail!("{policy}: {errors} error(s), {warnings} warning(s)");
+        super::complain(&format!("{policy}: {errors} error(s), {warnings} warning(s)"));
+        return Ok(INCOMPLETE);
     }
     print(format!("{policy}: valid, {warnings} warning(s)\n").as_bytes())?;
     Ok(CLEAN)

@@ -1,25 +1,28 @@
 //! From the targets named on the command line to audited ones.
 
+use super::expand::Expanded;
+use super::list;
+use super::progress::Progress;
 use super::{complain, processes};
+use crate::audit::group::Group;
 use crate::audit::{self, Options};
-use crate::facts::{Facts, Kind, Origin, Status};
+use crate::facts::{Facts, Origin, Status};
 use crate::image::companion;
 use crate::limits::Limits;
+use crate::parallel;
 use crate::report::Summary;
-use crate::target::{Subject, directory, package, process};
-use anyhow::{Context, bail};
+use crate::target::libraries::Resolver;
+use crate::target::{Subject, process};
+use anyhow::bail;
 use clap::Args;
-use rayon::prelude::*;
-use std::collections::HashSet;
-use std::ffi::OsString;
-use std::io::Read;
-use std::os::unix::ffi::OsStringExt;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What to audit and where to look for what belongs to it.
 #[derive(Debug, Default, Args)]
 pub(super) struct TargetArguments {
-    /// ELF files, archives, directories, the text of `nginx -V`, or - for standard input
+    /// ELF files, archives, packages, images, directories, pid:N, the text of `nginx -V`, or - for standard input
     #[arg(value_name = "TARGET")]
     targets: Vec<PathBuf>,
     /// Read targets from FILE, one a line; - is standard input
@@ -36,7 +39,7 @@ pub(super) struct TargetArguments {
     processes: Option<String>,
     /// Resolve debug files inside DIR and never outside
     #[arg(long, value_name = "DIR")]
-    root: Option<PathBuf>,
+    pub(super) root: Option<PathBuf>,
     /// A separate debug file
     #[arg(long, value_name = "FILE")]
     debug_file: Vec<PathBuf>,
@@ -49,25 +52,44 @@ pub(super) struct TargetArguments {
     /// Hold this nginx configuration, or a dump of nginx -T, against the build
     #[arg(long, value_name = "FILE")]
     nginx_conf: Option<PathBuf>,
+    /// Follow DT_NEEDED and nginx dynamic modules, and audit what is found, too
+    #[arg(long)]
+    libraries: bool,
     /// Targets audited at the same time (default: one a processor)
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
     /// Unreadable files in a directory do not make the exit status 2
     #[arg(long)]
-    ignore_unreadable: bool,
+    pub(super) ignore_unreadable: bool,
     /// A directory without ELF files does not make the exit status 2
     #[arg(long)]
-    allow_empty: bool,
+    pub(super) allow_empty: bool,
 }
 
-/// Everything audited.
-pub(super) struct Audited {
-    /// In the order named; a directory's files in the order of their paths.
-    pub targets: Vec<Facts>,
+/// What a run came to.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
     /// Counts.
     pub summary: Summary,
     /// Something could not be audited: exit status 2.
     pub incomplete: bool,
+}
+
+/// What one piece of work came to.
+struct Outcome<T> {
+    results: Vec<T>,
+    /// Lines for standard error.
+    notes: Vec<String>,
+    summary: Summary,
+    incomplete: bool,
+    /// What to show as progress.
+    name: String,
+}
+
+/// One piece of work: a target of the command line, or a line of a list.
+enum Work {
+    One(usize),
+    Line(Result<PathBuf, String>),
 }
 
 /// Audits one file with default options.
@@ -78,15 +100,146 @@ pub(super) fn audit_one(path: &Path) -> Facts {
 /// Audits what one name on the command line stands for, with default options.
 pub(super) fn audit_named(path: &Path) -> anyhow::Result<Vec<Facts>> {
     let arguments = TargetArguments { targets: vec![path.to_path_buf()], ..TargetArguments::default() };
-    Ok(arguments.audit()?.targets)
+    let mut targets = Vec::new();
+    arguments.audit(
+        true,
+        |facts| facts,
+        |facts| {
+            targets.push(facts);
+            ControlFlow::Continue(())
+        },
+    )?;
+    Ok(targets)
 }
 
 impl TargetArguments {
-    /// Audits all targets.
-    pub fn audit(&self) -> anyhow::Result<Audited> {
-        let named = self.named()?;
-        if named.is_empty() && self.processes.is_none() {
+    /// Audits all targets. Of each, `finish` makes the result, on the thread that audited it; `sink` gets the results
+    /// in the order of the targets, whatever the threads do, as soon as those before it are there. Only what waits for
+    /// its turn is held in memory. An error of `sink` ends the run.
+    pub fn audit<T: Send>(
+        &self,
+        quiet: bool,
+        finish: impl Fn(Facts) -> T + Sync,
+        mut sink: impl FnMut(T) -> ControlFlow<anyhow::Error>,
+    ) -> anyhow::Result<Tally> {
+        self.validate()?;
+        let options = self.options();
+        let jobs = parallel::jobs(self.jobs);
+        let mut progress = Progress::new(quiet);
+        let mut tally = Tally::default();
+        let names: Vec<PathBuf> = self
+            .targets
+            .iter()
+            .cloned()
+            .chain(self.pid.iter().map(|pid| process::target_name(*pid)))
+            .collect();
+        let mut named = self.expand(names, jobs, &options.limits, &mut progress);
+        let lists = list::open(self.files_from.as_deref(), self.files0_from.as_deref())?;
+        if let Some(pattern) = &self.processes {
+            named.incomplete |=
+                processes::all(pattern, self.allow_empty, &mut named.subjects, &mut named.summary)?;
+        }
+        let group = Group::of(std::mem::take(&mut named.subjects), &options, jobs);
+        let known = (lists.is_none()).then_some(group.len() as u64);
+        progress.clear();
+        tally.take(named, &group);
+        let work = (0..group.len()).map(Work::One).chain(lists.into_iter().flatten().map(Work::Line));
+        let mut lines = 0u64;
+        let mut take = |outcome: Outcome<T>| {
+            progress.clear();
+            for note in &outcome.notes {
+                complain(note);
+            }
+            tally.add(&outcome);
+            for result in outcome.results {
+                sink(result)?;
+            }
+            progress.tick(&outcome.name, tally.summary.targets, known);
+            ControlFlow::Continue(())
+        };
+        let mut flow = parallel::ordered(
+            if known == Some(1) { 1 } else { jobs },
+            work.inspect(|work| lines += u64::from(matches!(work, Work::Line(_)))),
+            |work| match work {
+                Work::One(index) => self.one_of(&group, index, &finish),
+                Work::Line(line) => self.line(line, &options, &finish),
+            },
+            &mut take,
+        );
+        let libraries = Group::of(group.libraries(), &options, jobs);
+        if flow.is_continue() && !libraries.is_empty() {
+            let work = 0..libraries.len();
+            flow = parallel::ordered(jobs, work, |index| self.one_of(&libraries, index, &finish), &mut take);
+        }
+        progress.clear();
+        if let ControlFlow::Break(error) = flow {
+            return Err(error);
+        }
+        if self.has_list() && lines == 0 && tally.summary.targets == 0 && !self.allow_empty {
+            complain("the list of targets is empty");
+            tally.incomplete = true;
+        }
+        Ok(tally)
+    }
+
+    /// Audits what a line of a list stands for. It is no part of a group: a list may name the builds of a whole fleet,
+    /// and a module of one host says nothing about the server of another.
+    fn line<T>(
+        &self,
+        line: Result<PathBuf, String>,
+        options: &Options,
+        finish: &(impl Fn(Facts) -> T + Sync),
+    ) -> Outcome<T> {
+        let name = match line {
+            Ok(name) => name,
+            Err(why) => {
+                let mut outcome = Outcome::new(String::new());
+                outcome.notes.push(why);
+                outcome.incomplete = true;
+                return outcome;
+            }
+        };
+        let mut outcome = Outcome::new(name.display().to_string());
+        let mut expanded = self.expand(vec![name], 1, &options.limits, &mut Progress::new(true));
+        let group = Group::of(std::mem::take(&mut expanded.subjects), options, 1);
+        outcome.notes = expanded.notes;
+        outcome.summary = expanded.summary;
+        outcome.summary.skipped += group.dropped();
+        outcome.incomplete = expanded.incomplete;
+        let libraries = Group::of(self.audit_all(&group, &mut outcome, finish), options, 1);
+        self.audit_all(&libraries, &mut outcome, finish);
+        outcome
+    }
+
+    /// Audits all of a group; gives the libraries that it needs.
+    fn audit_all<T>(
+        &self,
+        group: &Group,
+        outcome: &mut Outcome<T>,
+        finish: &impl Fn(Facts) -> T,
+    ) -> Vec<Subject> {
+        for index in 0..group.len() {
+            outcome.add(group, index, self.ignore_unreadable, finish);
+        }
+        group.libraries()
+    }
+
+    fn one_of<T>(&self, group: &Group, index: usize, finish: &impl Fn(Facts) -> T) -> Outcome<T> {
+        let name = group.subjects().get(index).map(Subject::shown).unwrap_or_default();
+        let mut outcome = Outcome::new(name);
+        outcome.add(group, index, self.ignore_unreadable, finish);
+        outcome
+    }
+
+    fn validate(&self) -> anyhow::Result<()> {
+        let none = self.targets.is_empty() && self.pid.is_empty() && self.processes.is_none();
+        if none && !self.has_list() {
             bail!("no target given; name a file, a directory, pid:N, or - for standard input");
+        }
+        let stdin = |path: &Path| path.as_os_str() == "-";
+        let listed = [&self.files_from, &self.files0_from].into_iter().flatten().any(|path| stdin(path));
+        if listed && self.targets.iter().any(|path| stdin(path)) {
+            bail!("standard input cannot be a target and the list of targets");
         }
         for path in &self.debug_file {
             if !path.is_file() {
@@ -96,24 +249,15 @@ impl TargetArguments {
         if let Some(path) = self.nginx_conf.as_ref().filter(|path| !path.is_file()) {
             bail!("{}: no such configuration file", path.display());
         }
-        let mut summary = Summary::default();
-        let mut incomplete = false;
-        let mut subjects = Vec::new();
-        for path in named {
-            if path.as_os_str() == "-" {
-                subjects.push(Subject::new("<stdin>", Origin::Stdin));
-            } else if let Some(pid) = process::pid_of(&path) {
-                subjects.push(processes::by_number(pid));
-            } else if path.is_dir() {
-                incomplete |= self.walk(&path, &mut subjects, &mut summary);
-            } else {
-                subjects.push(Subject::new(path, Origin::File));
-            }
-        }
-        if let Some(pattern) = &self.processes {
-            incomplete |= processes::all(pattern, self.allow_empty, &mut subjects, &mut summary)?;
-        }
-        let options = Options {
+        Ok(())
+    }
+
+    fn has_list(&self) -> bool {
+        self.files_from.is_some() || self.files0_from.is_some()
+    }
+
+    fn options(&self) -> Options {
+        Options {
             limits: Limits::default(),
             companions: companion::Options {
                 root: self.root.clone(),
@@ -123,108 +267,47 @@ impl TargetArguments {
                 ..companion::Options::default()
             },
             nginx_conf: self.nginx_conf.clone(),
-        };
-        let subjects = self.open_packages(subjects, &options.limits, &mut summary, &mut incomplete);
-        let mut targets = self.run(&subjects, &options)?;
-        audit::hold_modules(&subjects, &mut targets, &options);
-        let before = targets.len();
-        drop_companions(&mut targets);
-        summary.skipped += (before - targets.len()) as u64;
-        for facts in &targets {
-            summary.count(facts.status);
-            incomplete |= facts.status == Status::Failed;
+            libraries: self
+                .libraries
+                .then(|| Arc::new(Resolver::new(self.root.as_deref(), &Limits::default()))),
         }
-        Ok(Audited { targets, summary, incomplete })
-    }
-
-    fn run(&self, subjects: &[Subject], options: &Options) -> anyhow::Result<Vec<Facts>> {
-        // One target needs no pool: starting threads costs more than auditing a small file.
-        if subjects.len() < 2 || self.jobs == Some(1) {
-            return Ok(subjects.iter().map(|subject| audit::audit(subject, options)).collect());
-        }
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(self.jobs.unwrap_or(0))
-            .build()
-            .context("threads cannot be started")?;
-        Ok(pool.install(|| subjects.par_iter().with_max_len(1).map(|s| audit::audit(s, options)).collect()))
-    }
-
-    /// Puts the programs of packages in the place of the packages.
-    fn open_packages(
-        &self,
-        subjects: Vec<Subject>,
-        limits: &Limits,
-        summary: &mut Summary,
-        incomplete: &mut bool,
-    ) -> Vec<Subject> {
-        let mut all = Vec::new();
-        for subject in subjects {
-            if subject.origin == Origin::Process || subject.refused.is_some() {
-                all.push(subject);
-                continue;
-            }
-            let name = subject.path.clone();
-            match package::open(subject, limits) {
-                Err(subject) => all.push(*subject),
-                Ok(package) => {
-                    summary.skipped += package.skipped;
-                    if package.subjects.is_empty() {
-                        complain(&format!("{}: no ELF file in this package", name.display()));
-                        *incomplete |= !self.allow_empty;
-                    }
-                    all.extend(package.subjects);
-                }
-            }
-        }
-        all
-    }
-
-    /// Walks a directory; true if that makes the run incomplete.
-    fn walk(&self, root: &Path, subjects: &mut Vec<Subject>, summary: &mut Summary) -> bool {
-        let walk = directory::walk(root);
-        for (path, why) in &walk.unreadable {
-            complain(&format!("{}: {why}", path.display()));
-        }
-        summary.skipped += walk.skipped;
-        summary.unreadable += walk.unreadable.len() as u64;
-        let empty = walk.found.is_empty();
-        if empty {
-            complain(&format!("{}: no ELF file in this directory", root.display()));
-        }
-        subjects.extend(walk.found.into_iter().map(|path| Subject::new(path, Origin::Directory)));
-        (empty && !self.allow_empty) || (!walk.unreadable.is_empty() && !self.ignore_unreadable)
-    }
-
-    fn named(&self) -> anyhow::Result<Vec<PathBuf>> {
-        let mut named = self.targets.clone();
-        named.extend(self.pid.iter().map(|pid| process::target_name(*pid)));
-        for (list, separator) in [(&self.files_from, b'\n'), (&self.files0_from, 0)] {
-            let Some(path) = list else { continue };
-            let mut bytes = Vec::new();
-            if path.as_os_str() == "-" {
-                std::io::stdin().lock().read_to_end(&mut bytes).context("standard input cannot be read")?;
-            } else {
-                bytes = std::fs::read(path).with_context(|| format!("{} cannot be read", path.display()))?;
-            }
-            named.extend(
-                bytes
-                    .split(|&b| b == separator)
-                    .filter(|line| !line.is_empty())
-                    .map(|line| PathBuf::from(OsString::from_vec(line.to_vec()))),
-            );
-        }
-        Ok(named)
     }
 }
 
-/// Drops separate debug files that a walk met beside the programs they belong to: they are part of what is known of
-/// those, and no programs of their own.
-fn drop_companions(targets: &mut Vec<Facts>) {
-    let is_debug = |facts: &Facts| facts.elf.as_ref().is_some_and(|elf| elf.kind == Kind::SeparateDebug);
-    let id = |facts: &Facts| facts.elf.as_ref().and_then(|elf| elf.build_id.clone());
-    let programs: HashSet<String> = targets.iter().filter(|facts| !is_debug(facts)).filter_map(id).collect();
-    targets.retain(|facts| {
-        let walked = matches!(facts.origin, Origin::Directory | Origin::Archive);
-        !(walked && is_debug(facts) && id(facts).is_some_and(|id| programs.contains(&id)))
-    });
+impl<T> Outcome<T> {
+    fn new(name: String) -> Self {
+        Self { results: Vec::new(), notes: Vec::new(), summary: Summary::default(), incomplete: false, name }
+    }
+
+    /// Audits one target of a group.
+    fn add(&mut self, group: &Group, index: usize, ignore: bool, finish: &impl Fn(Facts) -> T) {
+        let Some(facts) = group.audit(index) else { return };
+        for problem in facts.problems.iter().filter(|problem| problem.code == "missing-library") {
+            // What was asked for and is not there was not audited.
+            self.incomplete |= !ignore;
+            self.notes.push(format!("{}: {}", crate::report::text::name(&facts), problem.message));
+        }
+        self.summary.count(facts.status);
+        if facts.status == Status::Failed {
+            self.incomplete = true;
+            self.notes.push(super::failure(&facts));
+        }
+        self.results.push(finish(facts));
+    }
+}
+
+impl Tally {
+    fn take(&mut self, expanded: Expanded, group: &Group) {
+        for note in &expanded.notes {
+            complain(note);
+        }
+        self.summary = expanded.summary;
+        self.summary.skipped += group.dropped();
+        self.incomplete |= expanded.incomplete;
+    }
+
+    fn add<T>(&mut self, outcome: &Outcome<T>) {
+        self.summary.add(outcome.summary);
+        self.incomplete |= outcome.incomplete;
+    }
 }

@@ -32,6 +32,10 @@ pub enum Family {
     Swift,
     /// Zig, for Zig code.
     Zig,
+    /// LLVM's D compiler.
+    Ldc,
+    /// The D language's reference compiler.
+    Dmd,
     /// Tiny C Compiler.
     Tcc,
     /// GNU assembler.
@@ -57,6 +61,8 @@ impl Family {
             Self::Armclang => "armclang",
             Self::Swift => "swift",
             Self::Zig => "zig",
+            Self::Ldc => "ldc",
+            Self::Dmd => "dmd",
             Self::Tcc => "tcc",
             Self::Gas => "gas",
             Self::Nasm => "nasm",

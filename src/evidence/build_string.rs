@@ -219,11 +219,19 @@ fn word_after<'t>(text: &'t str, before: &str) -> Option<&'t str> {
     rest.split([' ', '\n', '\t', ',', ')', ';']).next().filter(|word| !word.is_empty())
 }
 
-/// Whether a text is a `configure` line as autoconf quotes it: `'--build=…' '--prefix=…' 'CFLAGS=…'`, perhaps after a space or a quote.
+/// Whether a text is a `configure` line as autoconf quotes it: `'--build=…' '--prefix=…' 'CFLAGS=…'`, perhaps after a space
+/// or a quote. Every word of one is an option or an assignment. In programs whose strings lie side by side without a NUL
+/// between them (Rust's, Go's) a text may begin like one and go on with anything.
 fn is_configure_line(text: &str) -> bool {
-    let start = text.trim_start_matches([' ', '"']);
-    start.starts_with("'--") && start.matches("' '").count() >= 1
-        || (start.starts_with("'--") && start.trim_end().ends_with('\''))
+    let start = text.trim_start_matches([' ', '"']).trim_end_matches([' ', '"', '\n']);
+    let assigns = |word: &str| {
+        word.split_once('=').is_some_and(|(name, _)| {
+            !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+        })
+    };
+    start.starts_with("'--")
+        && start.ends_with('\'')
+        && split_shell(start).iter().all(|word| word.starts_with("--") || assigns(word))
 }
 
 #[cfg(test)]

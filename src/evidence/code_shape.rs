@@ -92,15 +92,8 @@ pub fn judge(image: &Image, functions: &[Function], selection: &Selection) -> Co
         Ok(machine) => machine,
         Err(why) => return CodeShape::unknown(why),
     };
-    // What has frame descriptions in a program of such a language is C.
     if let Some(language) = other_shape(image) {
-        let described: Vec<Function> =
-            functions.iter().filter(|f| f.from == Origin::EhFrame).cloned().collect();
-        let shape = judge_known(image, machine, &described, selection);
-        return match shape.verdict {
-            Verdict::Unknown(_) => CodeShape::unknown(Unknown::Language(language)),
-            _ => shape,
-        };
+        return judge_beside(language, image, machine, functions, selection);
     }
     // Only text that is asked for is searched for functions; a sample is drawn from known ones alone.
     let gaps = match selection {
@@ -125,6 +118,24 @@ pub fn judge(image: &Image, functions: &[Function], selection: &Selection) -> Co
         shape.bytes_left_out = shape.bytes_left_out.saturating_add(left_out);
         shape.problems.push(code_limit(image, left_out));
     }
+    shape
+}
+
+/// What a program of such a language holds besides: C code has frame descriptions, which those compilers do not write.
+fn judge_beside(
+    language: &'static str,
+    image: &Image,
+    machine: Machine,
+    functions: &[Function],
+    selection: &Selection,
+) -> CodeShape {
+    let framed: Vec<Function> = functions.iter().filter(|f| f.from == Origin::EhFrame).cloned().collect();
+    let mut shape = judge_known(image, machine, &framed, selection);
+    if shape.functions.is_empty() {
+        return CodeShape::unknown(Unknown::Language(language));
+    }
+    shape.only_functions = true;
+    shape.sentence = format!("of the code beside {language}, {}", shape.sentence);
     shape
 }
 

@@ -4,10 +4,12 @@
 //! DWARF 4 (split units, `dwz`). Of each unit only the header, the root entry, the one abbreviation it uses,
 //! the strings it names and its ranges are read. A damaged unit is reported and the walk goes on behind it.
 
+use super::dwarf_macro::{MacroList, Macros};
 use crate::evidence::Place;
 use crate::facts::Problem;
 use crate::image::{Image, SectionData};
 use std::ops::Range;
+use std::sync::Arc;
 
 mod abbrev;
 pub(super) mod family;
@@ -61,6 +63,10 @@ pub struct DwarfUnit {
     pub kind: DwarfUnitKind,
     /// The dwo-id of a split unit in a `.dwo`, to be compared with its skeleton's.
     pub dwo_id: Option<u64>,
+    /// Where the list of its macros begins, if it has one.
+    pub macros: Option<MacroList>,
+    /// What they tell, once [`super::dwarf_macro`] has read them.
+    pub defined: Option<Arc<Macros>>,
     /// Where its header begins.
     pub at: Place,
 }

@@ -11,6 +11,8 @@ use crate::compiler::producer::{Producer, parse_command_line};
 use crate::compiler::{Level, Recorded};
 use crate::facts::Problem;
 use crate::image::Image;
+use crate::image::symbols::SymbolTable;
+use object::elf;
 
 const SECTION: &str = ".GCC.command.line";
 /// Most bytes of strings understood. Understood options take several times the room of their text.
@@ -105,6 +107,16 @@ pub fn read(image: &Image) -> Option<CommandLines> {
 }
 
 impl CommandLines {
+    /// Whether every one of `sources` source files left a command line here, so that code without one there is none.
+    /// Files compiled alike share a string, so this is only known where there are as many strings as files.
+    pub fn cover(&self, sources: usize) -> bool {
+        let lines = match &self.loose {
+            Some(loose) => loose.inputs.len(),
+            None => self.lines.len(),
+        };
+        sources > 0 && lines >= sources && self.problems.is_empty()
+    }
+
     /// One claim for each level that some unit was compiled at, the lowest first. They speak of some part of the
     /// file: the strings are not tied to units.
     pub fn claims(&self) -> Vec<Claim> {
@@ -161,6 +173,14 @@ fn loose_options(strings: &[(u64, String)], relocatable: bool) -> Option<LooseOp
         LevelWord::unknown("options were recorded one by one: which of them belong to one unit is lost")
     };
     Some(LooseOptions { at: place(*first), options, inputs, levels, level: word })
+}
+
+/// Source files that a program was linked from, counted by the symbols that name them (`STT_FILE`). Linkers keep one for
+/// each object with a source name, whether or not it has other local symbols (measured with GNU ld, gold and lld); the
+/// start files' own do not count. 0 where the symbols were stripped.
+pub fn source_files(full: &SymbolTable) -> usize {
+    const START: &[&[u8]] = &[b"", b"crtstuff.c", b"crt1.o", b"Scrt1.o", b"rcrt1.o", b"gcrt1.o", b"grcrt1.o"];
+    full.iter().filter(|symbol| symbol.kind == elf::STT_FILE && !START.contains(&symbol.name)).count()
 }
 
 /// The options of all lines, for callers that look for a flag: `None` where a line's options are not known.

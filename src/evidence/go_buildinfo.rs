@@ -6,7 +6,7 @@
 
 use super::{Claim, Place, Scope, Source, Strength};
 use crate::compiler::Level;
-use crate::compiler::options::{LevelWord, Opt};
+use crate::compiler::options::{LevelWord, Opt, WithoutLevel, group, level, split_shell};
 use crate::compiler::producer::go_level;
 use crate::image::Image;
 use object::elf;
@@ -56,16 +56,37 @@ impl GoBuildInfo {
         })
     }
 
-    /// The claim about the level, if the settings tell.
+    /// The claims about the level, if the settings tell: of Go code, and of the C code that was compiled with it.
     pub fn claims(&self) -> Vec<Claim> {
+        let of_c = self.setting("CGO_CFLAGS").filter(|_| self.setting("CGO_ENABLED") == Some("1")).and_then(
+            |flags| {
+                let word = level(
+                    &group(&split_shell(flags)),
+                    WithoutLevel::Unknown("packages add options of their own"),
+                );
+                (word.level != Level::Unknown).then(|| Claim {
+                    fact: "optimization.level".to_owned(),
+                    value: word.level.as_str().into(),
+                    strength: Strength::Declared,
+                    source: Source::GoBuildinfo,
+                    scope: Scope::Some,
+                    at: Some(self.at.clone()),
+                    quote: Some(format!("CGO_CFLAGS={flags}")),
+                })
+            },
+        );
+        of_c.into_iter().chain(self.claim_of_go()).collect()
+    }
+
+    fn claim_of_go(&self) -> Option<Claim> {
         if self.level.level == Level::Unknown {
-            return Vec::new();
+            return None;
         }
         let quote = self.setting("-gcflags").map_or_else(
             || format!("{} with no -gcflags", self.version),
             |flags| format!("-gcflags={flags}"),
         );
-        vec![Claim {
+        Some(Claim {
             fact: "optimization.level".to_owned(),
             value: self.level.level.as_str().into(),
             strength: Strength::Recorded,
@@ -73,7 +94,7 @@ impl GoBuildInfo {
             scope: self.scope,
             at: Some(self.at.clone()),
             quote: Some(quote),
-        }]
+        })
     }
 }
 

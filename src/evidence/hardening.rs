@@ -154,7 +154,7 @@ pub fn read(
         }
         // Known not to be there, which is not the same as not known.
         None if linkage.linked && linkage.complete => {
-            Held { value: None, strength: Strength::Structural, sources: vec![Source::Elf] }
+            Held { strength: Strength::Structural, sources: vec![Source::Elf], ..Held::unknown() }
         }
         None => Held::unknown(),
     };

@@ -78,22 +78,35 @@ const LLVM_PROFILE: [&str; 2] = ["LLVM_PROFILE_FILE", "default.profraw"];
 /// The environment variable and file of gprof's run-time.
 const GMON: [&str; 2] = ["GMON_OUT_PREFIX", "gmon.out"];
 
+/// One thing seen: whose evidence it is, and what it is in words.
+#[derive(Clone)]
+struct Sight {
+    source: Source,
+    words: String,
+}
+
+impl Sight {
+    fn elf(words: impl Into<String>) -> Self {
+        Self { source: Source::Elf, words: words.into() }
+    }
+}
+
 /// What one pass over the symbol tables notes: for each kind of name, where it was first seen.
 #[derive(Default)]
 struct Names {
     /// Sanitizers whose functions are called.
-    called: [Option<Source>; SANITIZERS.len()],
+    called: [Option<Sight>; SANITIZERS.len()],
     /// Sanitizers whose functions are in the file.
-    contained: [Option<Source>; SANITIZERS.len()],
-    gcov: Option<Source>,
-    value_profile: Option<Source>,
-    llvm_profile: Option<Source>,
-    traced_coverage: Option<Source>,
-    mcount: Option<Source>,
-    gprof_start: Option<Source>,
-    function_hooks: Option<Source>,
-    fuzzer: Option<Source>,
-    assertions: Option<Source>,
+    contained: [Option<Sight>; SANITIZERS.len()],
+    gcov: Option<Sight>,
+    value_profile: Option<Sight>,
+    llvm_profile: Option<Sight>,
+    traced_coverage: Option<Sight>,
+    mcount: Option<Sight>,
+    gprof_start: Option<Sight>,
+    function_hooks: Option<Sight>,
+    fuzzer: Option<Sight>,
+    assertions: Option<Sight>,
     /// Whether there was any table that could be read whole.
     readable: bool,
 }
@@ -123,15 +136,15 @@ pub fn read(image: &Image, linkage: &Linkage, symbols: &Symbols) -> Instrumentat
         coverage: held(coverage(image, &names, &texts), told),
         profiling: held(profiling(image, linkage, &names, &texts), told),
         debug_build: Held::unknown(),
-        assertions: names
-            .assertions
-            .map_or_else(Held::unknown, |source| Held::new(true, Strength::Structural, source)),
+        assertions: names.assertions.map_or_else(Held::unknown, |sight| {
+            Held::new(true, Strength::Structural, sight.source).seen(sight.words)
+        }),
     }
 }
 
-fn held(by: Option<Source>, told: bool) -> Held<bool> {
+fn held(by: Option<Sight>, told: bool) -> Held<bool> {
     match by {
-        Some(source) => Held::new(true, Strength::Structural, source),
+        Some(sight) => Held::new(true, Strength::Structural, sight.source).seen(sight.words),
         None if told => Held::new(false, Strength::Structural, Source::Elf),
         None => Held::unknown(),
     }
@@ -166,9 +179,11 @@ impl Names {
         let asked = symbol.undefined && !symbol.is_weak();
         // A static C library contains a hook only if somebody asked for it.
         let here = asked || linkage.is_static;
-        let note = |seen: &mut Option<Source>, there: bool| {
+        let note = |seen: &mut Option<Sight>, there: bool| {
             if there && seen.is_none() {
-                *seen = Some(source);
+                let verb = if symbol.undefined { "refers to" } else { "contains" };
+                let words = format!("it {verb} {}", String::from_utf8_lossy(name));
+                *seen = Some(Sight { source, words });
             }
         };
         if starts("__") {
@@ -264,30 +279,36 @@ fn is_runtime(linkage: &Linkage) -> bool {
 fn sanitizers(linkage: &Linkage, names: &Names, texts: &Texts, told: bool) -> Held<Vec<String>> {
     let mut found: Vec<String> = Vec::new();
     let mut sources = Vec::new();
+    let mut words: Vec<String> = Vec::new();
     let runtime = texts.has(SHARED_RUNTIME) && texts.has(SHARED_RUNTIME_ERROR);
     let seen = names.called.iter().zip(&names.contained);
     for (sanitizer, (called, contained)) in SANITIZERS.iter().zip(seen) {
         let needed = linkage
             .needed
             .iter()
-            .any(|library| sanitizer.libraries.iter().any(|prefix| library.starts_with(prefix.as_bytes())));
+            .find(|library| sanitizer.libraries.iter().any(|prefix| library.starts_with(prefix.as_bytes())))
+            .map(|library| Sight::elf(format!("it needs {}", String::from_utf8_lossy(library))));
         // The larger run-time libraries contain those of `leak` and `undefined`, which proves no use of them.
         let bundled = matches!(sanitizer.name, "leak" | "undefined") && !found.is_empty();
         let text = runtime && texts.has(sanitizer.tool) && texts.has(sanitizer.options);
         let minimal = sanitizer.name == "undefined" && texts.has(MINIMAL_UBSAN);
-        let source = needed
-            .then_some(Source::Elf)
-            .or(*called)
-            .or(contained.filter(|_| !bundled))
-            .or(((text && !bundled) || minimal).then_some(Source::Elf));
-        if let Some(source) = source.filter(|_| !is_runtime(linkage)) {
+        let sight = needed
+            .or_else(|| called.clone())
+            .or_else(|| contained.clone().filter(|_| !bundled))
+            .or_else(|| {
+                let words = format!("the texts of {}'s run-time library are in it", sanitizer.tool);
+                ((text && !bundled) || minimal).then(|| Sight::elf(words))
+            });
+        if let Some(sight) = sight.filter(|_| !is_runtime(linkage)) {
             found.push(sanitizer.name.to_owned());
-            sources.push(source);
+            sources.push(sight.source);
+            words.push(sight.words);
         }
     }
-    if let Some(source) = names.fuzzer {
+    if let Some(sight) = &names.fuzzer {
         found.push("fuzzer".to_owned());
-        sources.push(source);
+        sources.push(sight.source);
+        words.push(sight.words.clone());
     }
     if found.is_empty() {
         if !told {
@@ -298,32 +319,48 @@ fn sanitizers(linkage: &Linkage, names: &Names, texts: &Texts, told: bool) -> He
     found.sort_unstable();
     sources.sort_unstable();
     sources.dedup();
-    Held { value: Some(found), strength: Strength::Structural, sources }
+    let seen = (!words.is_empty()).then(|| words.join("; "));
+    Held { value: Some(found), strength: Strength::Structural, sources, seen }
 }
 
-fn coverage(image: &Image, names: &Names, texts: &Texts) -> Option<Source> {
+/// The first of these sections that the file has.
+fn section(image: &Image, names: &[&str]) -> Option<Sight> {
+    let name = names.iter().find(|name| image.section(name).is_some())?;
+    Some(Sight::elf(format!("it has a section {name}")))
+}
+
+fn coverage(image: &Image, names: &Names, texts: &Texts) -> Option<Sight> {
     const SECTIONS: [&str; 5] =
         ["__llvm_covmap", "__llvm_covfun", "__sancov_guards", "__sancov_cntrs", "__sancov_bools"];
-    let left = SECTIONS.iter().any(|name| image.section(name).is_some()) || !texts.gcda.is_empty();
-    names.gcov.or(names.traced_coverage).or(left.then_some(Source::Elf))
+    let files = || {
+        let first = texts.gcda.first()?;
+        Some(Sight::elf(format!("it names its count file {}", String::from_utf8_lossy(first))))
+    };
+    let called = names.gcov.clone().or_else(|| names.traced_coverage.clone());
+    called.or_else(|| section(image, &SECTIONS)).or_else(files)
 }
 
-fn profiling(image: &Image, linkage: &Linkage, names: &Names, texts: &Texts) -> Option<Source> {
+fn profiling(image: &Image, linkage: &Linkage, names: &Names, texts: &Texts) -> Option<Sight> {
     const SECTIONS: [&str; 3] = ["__llvm_prf_cnts", "__llvm_prf_data", "xray_instr_map"];
     // The kernel and its modules call the tracer's hook everywhere, and patch it out.
     let kernel = is_kernel(image);
-    let all = |list: &[&str]| list.iter().all(|text| texts.has(text));
-    let left = SECTIONS.iter().any(|name| image.section(name).is_some())
-        || linkage.is_static && all(&GMON)
-        || all(&LLVM_PROFILE);
-    names
-        .mcount
-        .filter(|_| !kernel)
-        .or(names.gprof_start)
-        .or(names.function_hooks)
-        .or(names.value_profile)
-        .or(names.llvm_profile)
-        .or(left.then_some(Source::Elf))
+    let run_time = |list: &[&str]| {
+        let all = list.iter().all(|text| texts.has(text));
+        all.then(|| {
+            Sight::elf(format!("texts of the profiler's run-time library are in it: {}", list.join(", ")))
+        })
+    };
+    let seen = [
+        names.mcount.clone().filter(|_| !kernel),
+        names.gprof_start.clone(),
+        names.function_hooks.clone(),
+        names.value_profile.clone(),
+        names.llvm_profile.clone(),
+        section(image, &SECTIONS),
+        run_time(&GMON).filter(|_| linkage.is_static),
+        run_time(&LLVM_PROFILE),
+    ];
+    seen.into_iter().flatten().next()
 }
 
 #[cfg(test)]

@@ -72,6 +72,61 @@ pub struct Process {
     pub on_disk_build_id: Option<String>,
     /// Worker processes running the same build.
     pub children: u64,
+    /// Libraries and modules that run though the file at their name was deleted or is another build now.
+    #[serde(default)]
+    pub replaced: Vec<String>,
+}
+
+/// As what a library was found (`--libraries`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Library {
+    /// The name it was asked for by: of `DT_NEEDED`, or the path that was loaded or mapped.
+    pub name: String,
+    /// The object that asked for it, or the process.
+    pub needed_by: String,
+    /// Where it was found.
+    pub found_by: FoundBy,
+}
+
+/// How the loader finds a library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FoundBy {
+    /// It is the program interpreter.
+    Interpreter,
+    /// By the path that was asked for.
+    Path,
+    /// In a directory of `DT_RPATH`.
+    Rpath,
+    /// In a directory of `DT_RUNPATH`.
+    Runpath,
+    /// In a directory of `/etc/ld.so.conf`.
+    Configuration,
+    /// In a default directory.
+    Default,
+    /// By `/etc/ld.so.preload`.
+    Preload,
+    /// By `load_module` in nginx's configuration.
+    LoadModule,
+    /// A process has it mapped.
+    Mapped,
+}
+
+impl FoundBy {
+    /// In words.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Interpreter => "its interpreter",
+            Self::Path => "by its path",
+            Self::Rpath => "by DT_RPATH",
+            Self::Runpath => "by DT_RUNPATH",
+            Self::Configuration => "by /etc/ld.so.conf",
+            Self::Default => "in a default directory",
+            Self::Preload => "by /etc/ld.so.preload",
+            Self::LoadModule => "by load_module",
+            Self::Mapped => "mapped",
+        }
+    }
 }
 
 /// What kind of ELF file.
@@ -366,6 +421,22 @@ pub struct Config {
     pub files: Vec<String>,
     /// Files named and not seen.
     pub not_seen: Vec<String>,
+    /// What says that it is this one.
+    #[serde(default)]
+    pub chosen_by: ConfigChoice,
+}
+
+/// What says which configuration a program reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ConfigChoice {
+    /// The user of this program.
+    #[default]
+    Option,
+    /// The command line of the running program (`-c` or `-p`).
+    CommandLine,
+    /// The path that was compiled in.
+    BuiltIn,
 }
 
 /// What nginx-family programs carry.
@@ -393,9 +464,10 @@ pub struct Nginx {
     pub dynamic_modules: Vec<DynamicModule>,
     /// Configuration held against this build.
     pub config: Option<Config>,
-    /// Features that texts, imports and modules show, by fact: `nginx.threads`, `nginx.file_aio`, `nginx.pcre_jit`,
-    /// `nginx.ktls`, `nginx.reuseport`, `nginx.no_pool`, `nginx.upstream_keepalive_default`. What nothing tells is not there. Not part of the document.
-    #[serde(skip)]
+    /// What the build can do and cannot, each proven on the binary: `threads`, `file_aio`, `pcre`, `pcre_jit`, `http_v2`,
+    /// `http_v3`, `ktls`, `reuseport`, `upstream_keepalive_default`, `no_pool`, `lua_assertions`, `lua_abort_at_panic`.
+    /// What nothing proves is not there.
+    #[serde(default)]
     pub features: std::collections::BTreeMap<String, Held<bool>>,
     /// The configuration itself, for rules. Not part of the document.
     #[serde(skip)]

@@ -10,6 +10,7 @@ use super::notes::{self, Notes, SupplementaryLink};
 use super::{Image, Input};
 use crate::facts::Problem;
 use crate::limits::Limits;
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
@@ -47,6 +48,17 @@ pub struct Options {
     pub patience: Duration,
     /// Set once an answer did not come.
     pub offline: Arc<AtomicBool>,
+    /// Debug files among the other targets, by build-id.
+    pub known: Arc<HashMap<Vec<u8>, Known>>,
+}
+
+/// A debug file that was met on the way.
+#[derive(Debug, Clone)]
+pub struct Known {
+    /// Its name as it is shown: of a member of a package `PACKAGE!MEMBER`.
+    pub path: PathBuf,
+    /// Its bytes, if it cannot be opened by its name.
+    pub input: Option<Input>,
 }
 
 impl Default for Options {
@@ -60,6 +72,7 @@ impl Default for Options {
             client: PathBuf::from("debuginfod-find"),
             patience: Duration::from_secs(20),
             offline: Arc::default(),
+            known: Arc::default(),
         }
     }
 }
@@ -126,6 +139,7 @@ pub fn debug_file(image: &Image, notes: &Notes, path: &Path, options: &Options, 
     let mut hunt = Hunt::new(options, limits, path, &identity, &useful);
     hunt.named();
     if let Some(id) = id {
+        hunt.met(id);
         hunt.by_build_id(id, "debug");
     }
     if let Some(link) = link {
@@ -148,6 +162,7 @@ pub fn supplementary(link: &SupplementaryLink, path: &Path, options: &Options, l
     let useful = |_: &Image| true;
     let mut hunt = Hunt::new(options, limits, path, &identity, &useful);
     hunt.named();
+    hunt.met(&link.id);
     let target = Path::new(OsStr::from_bytes(&link.path));
     for folder in hunt.folders.clone() {
         // An absolute path replaces the folder.
@@ -376,6 +391,20 @@ impl<'a> Hunt<'a> {
         }
     }
 
+    /// Debug files among the other targets.
+    fn met(&mut self, id: &[u8]) {
+        let Some(known) = self.options.known.get(id).filter(|_| self.search.found.is_none()) else { return };
+        let path = known.path.clone();
+        match &known.input {
+            Some(input) => self.judge(input.clone(), path, How::BuildId),
+            None => {
+                if let Ok(file) = open_regular(&path) {
+                    self.consider(file, path, How::BuildId);
+                }
+            }
+        }
+    }
+
     fn by_build_id(&mut self, id: &[u8], ending: &str) {
         let name = hexadecimal(id);
         let Some((first, rest)) = name.split_at_checked(2).filter(|(_, rest)| !rest.is_empty()) else {
@@ -462,7 +491,12 @@ impl<'a> Hunt<'a> {
             return;
         }
         self.tried.push(path.clone());
-        let Ok(input) = Input::file(file) else { return };
+        if let Ok(input) = Input::file(file) {
+            self.judge(input, path, how);
+        }
+    }
+
+    fn judge(&mut self, input: Input, path: PathBuf, how: How) {
         let Ok(image) = Image::open(input, self.limits) else {
             if how == How::Named {
                 self.notice("unreadable-debug-file", format!("{}: not an ELF file", path.display()));

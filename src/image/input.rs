@@ -27,6 +27,12 @@ impl Input {
         Ok(Self { bytes: Bytes::File(Arc::new(file)), start: 0, len })
     }
 
+    /// A file that others read, too, as long as it is now.
+    pub fn shared(file: Arc<File>) -> io::Result<Self> {
+        let len = file.metadata()?.len();
+        Ok(Self { bytes: Bytes::File(file), start: 0, len })
+    }
+
     /// Bytes in memory.
     pub fn memory(bytes: impl Into<Arc<[u8]>>) -> Self {
         let bytes: Arc<[u8]> = bytes.into();

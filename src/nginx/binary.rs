@@ -1,12 +1,13 @@
 //! Everything about a program of the family that its own file shows.
 
+use super::features::Reading;
 use super::loadable::{self, ModuleFile, Server};
 use super::memory::Memory;
 use super::modules::{self, Hints, Table};
 use super::scan::{self, Found};
 use super::version::{self, Family, Version};
-use super::{NginxFacts, catalogue, directives, identify, markers, merging, signature};
-use crate::evidence::{Claim, Held, Scope, Source, Strength};
+use super::{NginxFacts, catalogue, directives, features, identify, merging, signature};
+use crate::evidence::{Claim, Scope, Source, Strength};
 use crate::facts::{Base, ConfigureArgument, Conflict, Linkage, Module, ModuleOrigin, Problem, Product};
 use crate::image::Image;
 use crate::image::linkage::Linkage as Linked;
@@ -65,30 +66,13 @@ pub fn read(image: &Image, linkage: &Linked, symbols: &Symbols, pointers: &Point
         out.claims.extend(merging::claims(&merging, &names));
         out.unmerged_modules = merging.unmerged.iter().filter_map(|&n| names.get(n).cloned()).collect();
     }
-    add_features(&mut out, &memory, &found, is_module);
-    let imports_kernel_tls = exports.iter().any(|s| s.undefined && s.base_name() == b"SSL_sendfile");
-    let imports_jit = exports.iter().any(|s| s.undefined && s.base_name().starts_with(b"pcre2_jit_compile"));
-    for (present, fact) in [(imports_kernel_tls, "nginx.ktls"), (imports_jit, "nginx.pcre_jit")] {
-        if present && !out.nginx.features.contains_key(fact) {
-            out.nginx
-                .features
-                .insert(fact.to_owned(), Held::new(true, Strength::Structural, Source::Imports));
-        }
+    // What is absent from a module says nothing of the server, and texts may be a module's own.
+    if !is_module {
+        let (memory, table, found, symbols) = (&memory, &table, &found, exports);
+        let reading = Reading { memory, pointers, linkage, symbols, found, table, names: &names };
+        features::add(&mut out, &reading);
     }
-    if let Some(own) = names.iter().position(|name| name == "ngx_http_upstream_keepalive_module") {
-        // Since 1.29.7 upstreams keep connections without being told, and the directive takes a second argument.
-        // It did up to 1.7 too, for another purpose; structures of that time hold no version.
-        const TAKE2: u64 = 4;
-        let structure = table.structures.get(own);
-        if let Some((structure, kind)) =
-            structure.and_then(|s| Some((s, directives::type_of(&memory, pointers, s, "keepalive")?)))
-        {
-            let by_default = structure.version.is_some() && kind & TAKE2 != 0;
-            let held = Held::new(by_default, Strength::Structural, Source::ModuleTable);
-            out.nginx.features.insert("nginx.upstream_keepalive_default".to_owned(), held);
-        }
-    }
-    out.server = server(&out, &table, &names, exports);
+    out.server = server(&out, &table, &names, exports, linkage);
     Some(out)
 }
 
@@ -171,6 +155,17 @@ fn add_modules(out: &mut NginxFacts, listed: Option<Vec<Module>>, is_module: boo
                 ],
             });
         }
+        let unasked = unasked(&out.product, &expected, &modules, out.nginx.configure_arguments.is_some());
+        if !unasked.is_empty() {
+            let none = "no option asks for them, and they are not there by default";
+            out.conflicts.push(Conflict {
+                fact: "nginx.modules".to_owned(),
+                claims: vec![
+                    modules_claim(&[], Strength::Declared, Source::ConfigureArguments, none),
+                    modules_claim(&unasked, Strength::Structural, Source::ModuleTable, "in the module table"),
+                ],
+            });
+        }
         let dynamic = super::declared_modules(&out.product, &arguments, Linkage::Dynamic, &mut out.problems);
         modules.extend(dynamic);
         out.nginx.disabled = super::disabled(&out.product, &modules);
@@ -203,6 +198,31 @@ fn contradicted<'c>(
             asked && whole && !dynamic && !there(row.name)
         })
         .map(|(row, _)| row.name)
+        .collect()
+}
+
+/// Modules of nginx's own that the table has though the text asks for none of them: the text is not that of this build.
+/// Only for products whose every version is known, which leaves out most forks.
+fn unasked<'m>(
+    product: &Product,
+    expected: &[(&catalogue::Known, bool)],
+    modules: &'m [Module],
+    has_text: bool,
+) -> Vec<&'m str> {
+    let family = version::family(Some(product));
+    let version = version::nginx_version(Some(product)).filter(|version| *version <= catalogue::NEWEST);
+    let known = matches!(product.name.as_str(), "nginx" | "openresty") && !version::is_plus(Some(product));
+    let Some(version) = version.filter(|_| has_text && known) else { return Vec::new() };
+    // Its option only removes it; whether it is there besides is up to the kernel's headers.
+    const BY_PLATFORM: &str = "ngx_quic_bpf_module";
+    let shown = modules.iter().filter(|module| module.sources.contains(&Source::ModuleTable));
+    shown
+        .map(|module| module.name.as_str())
+        .filter(|name| *name != BY_PLATFORM)
+        .filter(|name| {
+            catalogue::known(name).is_some_and(|row| row.exists_in(family, version))
+                && !expected.iter().any(|(row, dynamic)| row.name == *name && !dynamic)
+        })
         .collect()
 }
 
@@ -285,45 +305,13 @@ fn version_text(product: &Product) -> Option<&str> {
     }
 }
 
-fn add_features(out: &mut NginxFacts, memory: &Memory<'_>, found: &Found, is_module: bool) {
-    let (mut features, claims, conflicts) = markers::read(memory, found);
-    if is_module {
-        // What is absent from a module says nothing of the server, and texts may be a module's own.
-        features.clear();
-        return;
-    }
-    out.claims.extend(claims);
-    out.conflicts.extend(conflicts);
-    if let Some(modules) = &out.nginx.modules {
-        let threads =
-            modules.iter().any(|m| m.name == "ngx_thread_pool_module" && m.linkage == Linkage::Static);
-        features.insert(
-            "nginx.threads".to_owned(),
-            Held::new(threads, Strength::Structural, Source::ModuleTable),
-        );
-    }
-    if out.product.name == "openresty" {
-        let no_pool = out.product.build_text.as_deref() == Some("no pool");
-        features
-            .insert("nginx.no_pool".to_owned(), Held::new(no_pool, Strength::Declared, Source::BuildString));
-    }
-    if let Some(shown) = features.get("nginx.debug") {
-        let declared = &out.nginx.debug;
-        let mut held = shown.clone();
-        if declared.value.is_some() {
-            if declared.value == shown.value {
-                held.sources.extend(&declared.sources);
-            } else {
-                let claims = out.claims.iter().filter(|c| c.fact == "nginx.debug").cloned().collect();
-                out.conflicts.push(Conflict { fact: "nginx.debug".to_owned(), claims });
-            }
-        }
-        out.nginx.debug = held;
-    }
-    out.nginx.features = features;
-}
-
-fn server(out: &NginxFacts, table: &Table, names: &[String], symbols: &SymbolTable) -> Option<Server> {
+fn server(
+    out: &NginxFacts,
+    table: &Table,
+    names: &[String],
+    symbols: &SymbolTable,
+    linkage: &Linked,
+) -> Option<Server> {
     let first = table.structures.first()?;
     Some(Server {
         family: if first.angie { Family::Angie } else { version::family(Some(&out.product)) },
@@ -333,6 +321,7 @@ fn server(out: &NginxFacts, table: &Table, names: &[String], symbols: &SymbolTab
         angie: first.angie,
         modules: names.to_vec(),
         exports: own_symbols(symbols, false),
+        is_static: linkage.interpreter.is_none() && linkage.needed.is_empty(),
     })
 }
 

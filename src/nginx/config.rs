@@ -11,35 +11,17 @@ use std::sync::OnceLock;
 
 pub mod history;
 pub mod lexer;
+mod reader;
 pub mod serving;
 pub mod settings;
 pub mod source;
 pub mod values;
 
-use lexer::{Lexed, Lexer, SyntaxError};
-use source::{Found, Source};
+use reader::{Reader, Where};
+use source::Source;
 
-/// Blocks in blocks (nginx itself has no bound).
-const MAX_DEPTH: usize = 50;
-/// Includes in includes.
-const MAX_INCLUDES: usize = 40;
-/// Directives in all.
-const MAX_DIRECTIVES: usize = 500_000;
-/// Files read, counting a file once for each time it is included.
-const MAX_FILES: usize = 20_000;
-
-/// Blocks whose lines are keys with values: a name in them is never a directive.
-const KEY_BLOCKS: [&str; 9] = [
-    "types",
-    "map",
-    "geo",
-    "split_clients",
-    "match",
-    "charset_map",
-    "geoip2",
-    "metric_complex_zone",
-    "prometheus_template",
-];
+/// The file that directives of the command line are said to stand in.
+pub const GIVEN: &str = "-g on the command line";
 
 /// A place in the files of a configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -158,13 +140,19 @@ pub struct Model {
 impl Model {
     /// Reads a configuration from its main file or from a dump. Errors: the file itself cannot be read.
     pub fn read(path: &Path, root: Option<&Path>) -> Result<Self, String> {
+        Self::read_after(None, path, root)
+    }
+
+    /// The same after directives that nginx was given on its command line (`-g`), which come before those of the file.
+    pub fn read_after(given: Option<&str>, path: &Path, root: Option<&Path>) -> Result<Self, String> {
         let (source, (name, bytes)) = Source::open(path, root)?;
         let mut model =
             Self { is_dump: source.is_dump(), root: root.map(Path::to_path_buf), ..Self::default() };
-        let mut reader =
-            Reader { source, model: &mut model, directives: 0, files: 0, indexes: HashMap::new() };
         let mut main = Vec::new();
-        let outcome = reader.file(&name, &bytes, &mut main, Where::default());
+        let mut reader = Reader::new(source, &mut model);
+        let outcome = given
+            .map_or(Ok(()), |text| reader.file(GIVEN, text.as_bytes(), &mut main, Where::default()))
+            .and_then(|()| reader.file(&name, &bytes, &mut main, Where::default()));
         model.main = main;
         if let Err(stop) = outcome {
             model.problems.push(Problem::damage(stop.code, stop.message));
@@ -197,7 +185,7 @@ impl Model {
             self.not_seen.iter().map(|missing| &missing.path).chain(modules).cloned().collect();
         not_seen.sort_unstable();
         not_seen.dedup();
-        Config { files: self.files.clone(), not_seen }
+        Config { files: self.files.clone(), not_seen, chosen_by: crate::facts::ConfigChoice::default() }
     }
 
     /// Calls `visit` for every directive that is one, parents first; keys and Lua are passed over. `visit` gives whether to
@@ -241,151 +229,6 @@ impl Model {
             ));
         }
     }
-}
-
-/// Why reading stopped.
-struct Stop {
-    code: &'static str,
-    message: String,
-}
-
-/// Where the reader is.
-#[derive(Debug, Clone, Copy, Default)]
-struct Where {
-    blocks: usize,
-    includes: usize,
-    keys: bool,
-}
-
-struct Reader<'m> {
-    source: Source,
-    model: &'m mut Model,
-    directives: usize,
-    files: usize,
-    indexes: HashMap<String, usize>,
-}
-
-impl Reader<'_> {
-    fn file(&mut self, name: &str, bytes: &[u8], out: &mut Vec<Directive>, place: Where) -> Result<(), Stop> {
-        self.files += 1;
-        if self.files > MAX_FILES {
-            return limit(name, &format!("more than {MAX_FILES} files are included"));
-        }
-        let next = self.model.files.len();
-        let file = *self.indexes.entry(name.to_owned()).or_insert(next);
-        if file == next {
-            self.model.files.push(name.to_owned());
-        }
-        let mut lexer = Lexer::new(bytes);
-        self.block(&mut lexer, file as u32, out, place, false)
-    }
-
-    fn block(
-        &mut self,
-        lexer: &mut Lexer<'_>,
-        file: u32,
-        out: &mut Vec<Directive>,
-        place: Where,
-        in_block: bool,
-    ) -> Result<(), Stop> {
-        loop {
-            let (mut words, at, opens) =
-                match lexer.statement().map_err(|error| self.refused(file, &error))? {
-                    Lexed::End if in_block => {
-                        let what = "unexpected end of file, expecting \"}\"".to_owned();
-                        return Err(self.refused(file, &SyntaxError { line: lexer.line(), what }));
-                    }
-                    Lexed::End => return Ok(()),
-                    Lexed::Close if in_block => return Ok(()),
-                    Lexed::Close => {
-                        let what = "unexpected \"}\"".to_owned();
-                        return Err(self.refused(file, &SyntaxError { line: lexer.line(), what }));
-                    }
-                    Lexed::Statement { words, line, column, opens } => {
-                        (words, Place { file, line, column }, opens)
-                    }
-                };
-            self.directives += 1;
-            if self.directives > MAX_DIRECTIVES {
-                return limit(&self.name(file), &format!("more than {MAX_DIRECTIVES} directives"));
-            }
-            let name = words.remove(0);
-            let mut directive = Directive { name, args: words, at, body: Body::None };
-            if opens {
-                if place.blocks >= MAX_DEPTH {
-                    return limit(&self.name(file), &format!("blocks nested more than {MAX_DEPTH} deep"));
-                }
-                let keys = place.keys || KEY_BLOCKS.contains(&directive.name.as_str());
-                if directive.name.ends_with("_by_lua_block") {
-                    lexer.skip_lua().map_err(|error| self.refused(file, &error))?;
-                    directive.body = Body::Lua;
-                } else {
-                    let mut list = Vec::new();
-                    let inner = Where { blocks: place.blocks + 1, keys, ..place };
-                    let outcome = self.block(lexer, file, &mut list, inner, true);
-                    directive.body = if keys { Body::Keys(list) } else { Body::Block(list) };
-                    if outcome.is_err() {
-                        // What was read up to the fault is kept.
-                        out.push(directive);
-                        return outcome;
-                    }
-                }
-                out.push(directive);
-            } else if directive.name == "include" && directive.args.len() == 1 {
-                self.include(directive, out, place)?;
-            } else {
-                out.push(directive);
-            }
-        }
-    }
-
-    fn include(
-        &mut self,
-        mut directive: Directive,
-        out: &mut Vec<Directive>,
-        place: Where,
-    ) -> Result<(), Stop> {
-        let argument = directive.first().to_owned();
-        let at = directive.at;
-        if place.includes >= MAX_INCLUDES {
-            return limit(&self.name(at.file), &format!("includes nested more than {MAX_INCLUDES} deep"));
-        }
-        match self.source.include(&argument) {
-            Found::Texts(texts) => {
-                out.push(directive);
-                let inner = Where { includes: place.includes + 1, ..place };
-                for (name, bytes) in texts {
-                    self.file(&name, &bytes, out, inner)?;
-                }
-                Ok(())
-            }
-            Found::Missing(why) => {
-                directive.body = Body::Unseen;
-                out.push(directive);
-                self.model.not_seen.push(NotSeen { path: argument, at, why });
-                Ok(())
-            }
-            Found::TooMuch => limit(
-                &self.name(at.file),
-                &format!("the configuration is larger than {} bytes", source::MAX_BYTES),
-            ),
-        }
-    }
-
-    fn name(&self, file: u32) -> String {
-        self.model.files.get(file as usize).cloned().unwrap_or_default()
-    }
-
-    fn refused(&self, file: u32, error: &SyntaxError) -> Stop {
-        Stop {
-            code: "configuration-syntax",
-            message: format!("{}:{}: {}; nothing after it was read", self.name(file), error.line, error.what),
-        }
-    }
-}
-
-fn limit(file: &str, why: &str) -> Result<(), Stop> {
-    Err(Stop { code: "configuration-limit", message: format!("{file}: {why}; nothing after that was read") })
 }
 
 #[cfg(test)]

@@ -23,6 +23,8 @@ pub struct Server {
     pub modules: Vec<String>,
     /// Symbols of the program's own that it exports to modules; empty where it exports none or they could not be read.
     pub exports: BTreeSet<String>,
+    /// Linked statically: it has no `dlopen` that works, and no symbols for a module.
+    pub is_static: bool,
 }
 
 /// A module file, as far as the server looks at it.
@@ -48,44 +50,42 @@ pub(super) fn is_own_symbol(name: &[u8]) -> bool {
 }
 
 /// Predicts the result of `load_module`. `loadable` is `None` where one of the sides could not be read.
-/// Also `None` where the module needs symbols that the server does not export and another module has to bring.
-/// Not looked at: libraries the module needs, and the machine.
-pub fn loadable(server: &Server, file: &ModuleFile) -> DynamicModule {
+///
+/// `all_known` tells that the server has, with its `exports`, everything that was loaded before this file; without that
+/// the result is `None` where the module needs symbols that another one may bring. Not looked at: libraries the module
+/// needs, and the machine.
+pub fn loadable(server: &Server, file: &ModuleFile, all_known: bool) -> DynamicModule {
     let path = &file.path;
-    let mut why_not = None;
-    let mut loadable = Some(true);
-    let mut refuse = |why: String| {
-        loadable = Some(false);
-        why_not = Some(why);
+    let missing: Vec<&str> = file.needs.difference(&server.exports).map(String::as_str).collect();
+    let missing = if server.exports.is_empty() { Vec::new() } else { missing };
+    let shown = || {
+        let more = if missing.len() > 3 { format!(" and {} more", missing.len() - 3) } else { String::new() };
+        format!("{}{more}", missing.get(..3).unwrap_or(&missing).join(", "))
     };
+    let refused = refused(server, file);
     let unknown = server.version.is_none()
         || file.version.is_none()
         || server.signature.is_none()
         || file.signature.is_none();
-    if server.version.zip(file.version).is_some() && server.angie && !file.angie {
-        refuse(format!("module \"{path}\" is built not for Angie"));
-    } else if let Some((wants, has)) = server.version.zip(file.version).filter(|(a, b)| a != b) {
-        refuse(format!("module \"{path}\" version {has} instead of {wants}"));
-    } else if let Some((wants, has)) =
-        server.signature.as_ref().zip(file.signature.as_ref()).filter(|(a, b)| a != b)
-    {
-        let differences = signature::differences(wants, has, server.family, server.nginx).join(", ");
-        refuse(format!("module \"{path}\" is not binary compatible (differs in: {differences})"));
-    } else if let Some(name) = file.names.iter().find(|name| server.modules.contains(name)) {
-        refuse(format!("module \"{name}\" is already loaded"));
+    let (loadable, why_not) = if server.is_static {
+        (
+            Some(false),
+            Some(format!("dlopen() \"{path}\" failed: the server is linked statically and loads no modules")),
+        )
+    } else if all_known && !missing.is_empty() {
+        // The file is opened before nginx looks at it; what is wrong with it besides is the likelier cause.
+        let besides = refused.map(|why| format!("; besides, {why}")).unwrap_or_default();
+        (Some(false), Some(format!("dlopen() \"{path}\" failed (undefined symbol: {}){besides}", shown())))
+    } else if let Some(why) = refused {
+        (Some(false), Some(why))
     } else if unknown {
-        loadable = None;
-        why_not = Some("version number or signature of module or server could not be read".to_owned());
-    }
-    let missing: Vec<&str> = file.needs.difference(&server.exports).map(String::as_str).collect();
-    if loadable == Some(true) && !missing.is_empty() && !server.exports.is_empty() {
-        let shown = missing.get(..3).unwrap_or(&missing).join(", ");
-        let more = if missing.len() > 3 { format!(" and {} more", missing.len() - 3) } else { String::new() };
-        loadable = None;
-        why_not = Some(format!(
-            "needs symbols that the server does not export, so another module must be loaded before it: {shown}{more}"
-        ));
-    }
+        (None, Some("version number or signature of module or server could not be read".to_owned()))
+    } else if !missing.is_empty() {
+        let why = "needs symbols that the server does not export, so another module must be loaded before it";
+        (None, Some(format!("{why}: {}", shown())))
+    } else {
+        (Some(true), None)
+    };
     DynamicModule {
         path: path.clone(),
         name: file.names.first().cloned(),
@@ -94,6 +94,25 @@ pub fn loadable(server: &Server, file: &ModuleFile) -> DynamicModule {
         loadable,
         why_not,
     }
+}
+
+/// What the server itself says of a file that it could open, in the order of its checks.
+fn refused(server: &Server, file: &ModuleFile) -> Option<String> {
+    let path = &file.path;
+    let versions = server.version.zip(file.version);
+    if versions.is_some() && server.angie && !file.angie {
+        return Some(format!("module \"{path}\" is built not for Angie"));
+    }
+    if let Some((wants, has)) = versions.filter(|(a, b)| a != b) {
+        return Some(format!("module \"{path}\" version {has} instead of {wants}"));
+    }
+    let signatures = server.signature.as_ref().zip(file.signature.as_ref());
+    if let Some((wants, has)) = signatures.filter(|(a, b)| a != b) {
+        let differences = signature::differences(wants, has, server.family, server.nginx).join(", ");
+        return Some(format!("module \"{path}\" is not binary compatible (differs in: {differences})"));
+    }
+    let name = file.names.iter().find(|name| server.modules.contains(name))?;
+    Some(format!("module \"{name}\" is already loaded"))
 }
 
 #[cfg(test)]
@@ -122,12 +141,12 @@ mod tests {
     }
 
     fn why(server: &Server, file: &ModuleFile) -> Option<String> {
-        loadable(server, file).why_not
+        loadable(server, file, false).why_not
     }
 
     #[test]
     fn the_checks_come_in_nginx_s_order() {
-        let good = loadable(&server(), &file());
+        let good = loadable(&server(), &file(), false);
         assert_eq!((good.loadable, good.version.as_deref()), (Some(true), Some("1.22.1")));
         let bad = ModuleFile { version: Some(1_022_000), signature: Some("4,4,4,0".into()), ..file() };
         assert!(why(&server(), &bad).unwrap().ends_with("version 1022000 instead of 1022001"));
@@ -140,11 +159,19 @@ mod tests {
         let exports = ["ngx_palloc".to_owned()].into();
         let with_symbols = Server { exports, ..server() };
         let needs = |name: &str| ModuleFile { needs: [name.to_owned()].into(), ..file() };
-        assert_eq!(loadable(&with_symbols, &needs("ngx_palloc")).loadable, Some(true));
-        let open = loadable(&with_symbols, &needs("ndk_set_var_value"));
+        assert_eq!(loadable(&with_symbols, &needs("ngx_palloc"), true).loadable, Some(true));
+        let open = loadable(&with_symbols, &needs("ndk_set_var_value"), false);
         assert_eq!(open.loadable, None);
         assert!(open.why_not.unwrap().ends_with("before it: ndk_set_var_value"));
+        let alone = loadable(&with_symbols, &needs("ndk_set_var_value"), true);
+        assert_eq!(alone.loadable, Some(false));
+        assert!(alone.why_not.unwrap().ends_with("failed (undefined symbol: ndk_set_var_value)"));
+        let older = ModuleFile { version: Some(1_022_000), ..needs("ndk_set_var_value") };
+        let why = loadable(&with_symbols, &older, true).why_not.unwrap();
+        assert!(why.contains("failed (undefined symbol") && why.ends_with("1022000 instead of 1022001"));
+        let fixed = Server { is_static: true, exports: BTreeSet::new(), ..server() };
+        assert_eq!(loadable(&fixed, &file(), true).loadable, Some(false));
         let unread = ModuleFile { signature: None, ..file() };
-        assert_eq!(loadable(&server(), &unread).loadable, None);
+        assert_eq!(loadable(&server(), &unread, true).loadable, None);
     }
 }

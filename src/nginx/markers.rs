@@ -2,9 +2,7 @@
 
 use super::memory::Memory;
 use super::scan::Found;
-use crate::evidence::{Claim, Held, Scope, Source, Strength};
-use crate::facts::Conflict;
-use std::collections::BTreeMap;
+use crate::evidence::{Claim, Scope, Source, Strength};
 
 /// One such text.
 pub(super) struct Marker {
@@ -27,7 +25,7 @@ const fn off(fact: &'static str, text: &'static str) -> Marker {
 /// The texts, from nginx's source (`src/os/unix/ngx_alloc.c`, `src/http/ngx_http_request.c`,
 /// `src/event/modules/ngx_epoll_module.c`, `src/event/ngx_event.c`, `src/core/ngx_log.c`, `src/core/ngx_regex.c`,
 /// `src/http/ngx_http_core_module.c`, `src/event/ngx_event_openssl.c`).
-pub(super) const TEXTS: [Marker; 14] = [
+pub(super) const TEXTS: [Marker; 17] = [
     on("nginx.debug", "malloc: %p:%uz"),
     on("nginx.debug", "http process request line"),
     on("nginx.debug", "epoll: fd:%d ev:%04XD d:%p"),
@@ -38,44 +36,32 @@ pub(super) const TEXTS: [Marker; 14] = [
     off("nginx.file_aio", "\"aio on\" is unsupported on this platform"),
     off("nginx.pcre_jit", "was built without PCRE JIT support"),
     on("nginx.pcre_jit", "PCRE library does not support JIT"),
-    on("nginx.ktls", "SSL_sendfile() failed"),
+    // The opposite text is there wherever the headers know the function, which the library may yet refuse.
+    off("nginx.ktls", "SSL_sendfile() not available"),
+    on("nginx.reuseport", "setsockopt(SO_REUSEPORT) "),
     off("nginx.reuseport", "reuseport is not supported on this platform"),
     off("nginx.http_v2", "parameter requires ngx_http_v2_module"),
     off("nginx.http_v3", "parameter requires ngx_http_v3_module"),
+    // Only without NGX_LUA_ABORT_AT_PANIC.
+    off("nginx.lua_abort_at_panic", "lua atpanic: Lua VM crashed"),
+    // `assert` names the source file it stands in; nothing else of the module does.
+    on("nginx.lua_assertions", "/ngx_http_lua_util.c"),
 ];
 
-/// What the texts show, and the claims it rests on.
-pub(super) fn read(
-    memory: &Memory<'_>,
-    found: &Found,
-) -> (BTreeMap<String, Held<bool>>, Vec<Claim>, Vec<Conflict>) {
-    let mut claims: Vec<Claim> = Vec::new();
-    for (marker, offset) in TEXTS.iter().zip(&found.markers) {
-        let Some(offset) = *offset else { continue };
-        claims.push(Claim {
-            fact: marker.fact.to_owned(),
-            value: marker.shows.into(),
-            strength: Strength::Structural,
-            source: Source::BuildString,
-            scope: Scope::File,
-            at: memory.place(offset),
-            quote: Some(marker.text.to_owned()),
-        });
-    }
-    let mut features = BTreeMap::new();
-    let mut conflicts = Vec::new();
-    let mut facts: Vec<&str> = TEXTS.iter().map(|marker| marker.fact).collect();
-    facts.dedup();
-    for fact in facts {
-        let mine: Vec<&Claim> = claims.iter().filter(|claim| claim.fact == fact).collect();
-        let Some(first) = mine.first() else { continue };
-        if mine.iter().all(|claim| claim.value == first.value) {
-            let value = first.value == true;
-            features.insert(fact.to_owned(), Held::new(value, Strength::Structural, Source::BuildString));
-        } else {
-            let claims = mine.into_iter().cloned().collect();
-            conflicts.push(Conflict { fact: fact.to_owned(), claims });
-        }
-    }
-    (features, claims, conflicts)
+/// The claims that the texts make.
+pub(super) fn read(memory: &Memory<'_>, found: &Found) -> Vec<Claim> {
+    let places = TEXTS.iter().zip(&found.markers);
+    places
+        .filter_map(|(marker, offset)| {
+            Some(Claim {
+                fact: marker.fact.to_owned(),
+                value: marker.shows.into(),
+                strength: Strength::Structural,
+                source: Source::BuildString,
+                scope: Scope::File,
+                at: memory.place((*offset)?),
+                quote: Some(marker.text.to_owned()),
+            })
+        })
+        .collect()
 }

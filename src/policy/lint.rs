@@ -137,6 +137,10 @@ impl Lint<'_> {
         self.levels(policy);
         for pattern in &policy.optimization.exempt {
             self.shallow(pattern);
+            if matches_everything(pattern) {
+                let title = format!("`{}` exempts every unit: no level is judged", pattern.value.text);
+                self.warn(&pattern.at, title, "name the units; a `[[waiver]]` also says why and until when");
+            }
         }
         self.twice(&policy.optimization.exempt, "exempt");
         self.flags(policy);
@@ -189,6 +193,15 @@ impl Lint<'_> {
             let title = format!("as a minimum, {} means O1", minimum.value);
             let mark = "to ask for more and accept this too: minimum = \"O2\", allow = [\"Os\"]";
             self.warn(&minimum.at, title, mark);
+        }
+        if let Some(minimum) = &optimization.minimum
+            && minimum.value == Level::O0
+        {
+            self.warn(
+                &minimum.at,
+                "every code meets a minimum of O0",
+                "unoptimized code passes; O1 is the least that forbids it",
+            );
         }
         for allowed in &optimization.allow {
             if allowed.value == Level::O0 {
@@ -351,6 +364,10 @@ impl Lint<'_> {
             }
             if let Some(unit) = &waiver.unit {
                 self.shallow(unit);
+                if matches_everything(unit) {
+                    let title = format!("`{}` waives `{rule}` for every unit", unit.value.text);
+                    self.warn(&unit.at, title, "name the units that need it");
+                }
             }
             let same = |first: &&Waiver| first.rule.value == *rule && subject(first) == subject(waiver);
             if let Some(first) = policy.waivers.iter().take(index).find(same) {
@@ -359,6 +376,13 @@ impl Lint<'_> {
             }
         }
     }
+}
+
+/// Whether a pattern for paths leaves nothing out.
+fn matches_everything(pattern: &At<Pattern>) -> bool {
+    ["a.c", "src/core/nginx.c", "/build/x/Y.S", "..", "\u{e9} \n"]
+        .iter()
+        .all(|path| pattern.value.matches(path))
 }
 
 /// What a waiver covers, as written.

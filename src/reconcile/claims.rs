@@ -91,10 +91,16 @@ pub(super) fn conflicts(seen: &Witnessed, declared: Level) -> Vec<Conflict> {
     // Recorded command lines that cannot be attributed must at least name levels that some unit has.
     for claim in seen.claims.iter().filter(|c| c.strength == Strength::Recorded) {
         let level = claimed_level(claim);
-        if claim.scope == Scope::Ranges && !seen.notes_meet_units(level) {
+        // What is said of a unit was held against that unit already.
+        if claim.scope == Scope::Unit || claim.scope == Scope::Ranges && !seen.notes_meet_units(level) {
             continue;
         }
-        if level != Level::Unknown && !own.is_empty() && own.iter().all(|u| u.level != level) {
+        // `optimized` is any level but -O0.
+        let same = |unit: &&Unit| match (unit.level, level) {
+            (Level::Optimized, other) | (other, Level::Optimized) => other != Level::O0,
+            (one, other) => one == other,
+        };
+        if level != Level::Unknown && !own.is_empty() && !own.iter().any(same) {
             let least = own.iter().map(|u| u.level).min().unwrap_or_default();
             add(vec![claim.clone(), recorded(&own, least)]);
         }

@@ -3,6 +3,7 @@
 use crate::compiler::Level;
 use crate::compiler::producer::{self, Family, Producer};
 use crate::compiler::{Library, library_of, unit_kind};
+use crate::evidence::dwarf_macro::Macros;
 use crate::evidence::dwarf_producer::{DwarfUnit, DwarfUnitKind};
 use crate::evidence::{Held, Source, Strength};
 use crate::facts::{CompilerSeen, Cpu, FlagCount, Unit, UnitKind};
@@ -20,6 +21,8 @@ pub struct Units {
     pub origins: Vec<usize>,
     /// The library each unit is of, if it is one's.
     pub libraries: Vec<Option<Library>>,
+    /// What the macros of the units compiled from source tell, of those that have any.
+    pub defined: Vec<Arc<Macros>>,
 }
 
 impl Units {

@@ -1,7 +1,7 @@
 //! GitHub Actions: workflow commands that become annotations, and the job's summary.
 
 use super::escape::{github_message, github_property, terminal};
-use super::shared::{clip, details, overall, policy_name, verdict_word, worst_first};
+use super::shared::{clip, details, policy_name, verdict_word, worst_first};
 use super::{CheckReport, InspectReport, markdown, text};
 use crate::facts::{Facts, Status};
 use crate::finding::{Finding, Severity};
@@ -62,7 +62,7 @@ pub fn check(report: &CheckReport) -> String {
         title: "flagaudit".to_owned(),
         message: format!(
             "{}: {}, policy {}",
-            verdict_word(overall(report)),
+            verdict_word(report.verdict),
             text::plural(report.targets.len(), "target"),
             policy_name(&report.policy)
         ),

@@ -5,9 +5,7 @@
 //! their digests, and no address at all: what a hostile name might smuggle in would not run.
 
 use super::escape::{html as text, json_in_script};
-use super::shared::{
-    Tally, clip, details, finding_word, identity, is_shown, overall, policy_name, rank, verdict_word,
-};
+use super::shared::{Tally, clip, details, finding_word, identity, is_shown, policy_name, verdict_word};
 use super::{CheckReport, InspectReport, PolicyRef, Summary, Tool, Verdict};
 use crate::facts::{Facts, Status};
 use crate::finding::{Finding, FindingStatus};
@@ -61,8 +59,8 @@ pub fn check(report: &CheckReport) -> Result<String, serde_json::Error> {
             findings: &target.findings,
         })
         .collect();
-    targets.sort_by_key(|target| std::cmp::Reverse(target.verdict.map_or(0, rank)));
-    let verdict = Some(overall(report));
+    targets.sort_by_key(|target| std::cmp::Reverse(target.verdict));
+    let verdict = Some(report.verdict);
     page(&report.tool, Some(&report.policy), &targets, &report.policy_findings, report.summary, verdict)
 }
 

@@ -1,7 +1,7 @@
 //! JSON, and the schemas of its documents.
 
 use super::escape::json_controls;
-use super::{CheckReport, InspectReport};
+use super::{CheckReport, InspectReport, Summary};
 use schemars::generate::SchemaSettings;
 use serde::Serialize;
 
@@ -12,34 +12,34 @@ pub fn render<T: Serialize>(document: &T) -> Result<String, serde_json::Error> {
     Ok(text)
 }
 
-/// A line a target, and a last line with the counts.
-pub fn inspect_lines(report: &InspectReport) -> Result<String, serde_json::Error> {
-    lines(&report.targets, &serde_json::json!({ "summary": report.summary }))
+/// One line of NDJSON: a target.
+pub fn target_line<T: Serialize>(target: &T) -> Result<String, serde_json::Error> {
+    line("target", target)
 }
 
-/// A line a target, and a last line with policy and counts.
-pub fn check_lines(report: &CheckReport) -> Result<String, serde_json::Error> {
+/// The last line of `inspect`: the counts.
+pub fn inspect_summary(summary: Summary) -> Result<String, serde_json::Error> {
+    line("summary", &serde_json::json!({ "summary": summary }))
+}
+
+/// The last line of `check`: policy and counts. The targets of the report are not in it.
+pub fn check_summary(report: &CheckReport) -> Result<String, serde_json::Error> {
     let last = serde_json::json!({
-        "policy": report.policy, "policy_findings": report.policy_findings, "summary": report.summary
+        "policy": report.policy, "verdict": report.verdict, "policy_findings": report.policy_findings, "summary": report.summary
     });
-    lines(&report.targets, &last)
+    line("summary", &last)
 }
 
-fn lines<T: Serialize>(targets: &[T], last: &serde_json::Value) -> Result<String, serde_json::Error> {
+fn line<T: Serialize>(kind: &'static str, value: &T) -> Result<String, serde_json::Error> {
     #[derive(Serialize)]
     struct Line<'a, T> {
         r#type: &'static str,
         #[serde(flatten)]
         value: &'a T,
     }
-    let mut text = String::new();
-    for target in targets {
-        text.push_str(&serde_json::to_string(&Line { r#type: "target", value: target })?);
-        text.push('\n');
-    }
-    text.push_str(&serde_json::to_string(&Line { r#type: "summary", value: last })?);
+    let mut text = json_controls(&serde_json::to_string(&Line { r#type: kind, value })?);
     text.push('\n');
-    Ok(json_controls(&text))
+    Ok(text)
 }
 
 /// The documents' JSON Schemas: file name and content.

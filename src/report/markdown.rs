@@ -2,8 +2,7 @@
 
 use super::escape::{markdown as plain, markdown_code as code};
 use super::shared::{
-    Tally, clip, details, finding_word, identity, is_shown, overall, percent, policy_name, verdict_word,
-    worst_first,
+    Tally, clip, details, finding_word, identity, is_shown, percent, policy_name, verdict_word, worst_first,
 };
 use super::{CheckReport, Checked, InspectReport, Summary, text};
 use crate::facts::{Facts, Status};
@@ -75,7 +74,7 @@ pub fn check(report: &CheckReport) -> String {
     let targets = worst_first(report);
     let mut out = format!(
         "## {}: flagaudit, policy {}\n\n",
-        verdict_word(overall(report)),
+        verdict_word(report.verdict),
         code(&clip(&policy_name(&report.policy), CHARS))
     );
     if targets.is_empty() {

@@ -6,7 +6,7 @@
 //! (`node_textfile_mtime_seconds`), and refuses files with time stamps of samples.
 
 use super::escape::prometheus_label as label;
-use super::shared::{clip, rank};
+use super::shared::clip;
 use super::{CheckReport, Checked, InspectReport, Tool, Verdict, text};
 use crate::facts::{Facts, Status};
 use crate::finding::{Finding, FindingStatus, Severity};
@@ -52,7 +52,7 @@ pub fn check(report: &CheckReport) -> String {
     for target in &report.targets {
         let name = target_label(&target.facts);
         match worst.get(&name) {
-            Some(known) if rank(known.verdict) >= rank(target.verdict) => continue,
+            Some(known) if known.verdict >= target.verdict => continue,
             Some(_) => {}
             None => order.push(name.clone()),
         }

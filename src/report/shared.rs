@@ -71,32 +71,10 @@ pub(super) fn verdict_word(verdict: Verdict) -> &'static str {
     }
 }
 
-/// How bad a verdict is: what is not fully audited comes before what fails.
-pub(super) fn rank(verdict: Verdict) -> u8 {
-    match verdict {
-        Verdict::Pass => 0,
-        Verdict::Fail => 1,
-        Verdict::Error => 2,
-    }
-}
-
-/// The verdict on all targets together. A run without any target, or with one that could not be opened, audited less
-/// than it was asked to; an error in the policy itself fails a run whose targets all pass.
-pub(super) fn overall(report: &CheckReport) -> Verdict {
-    let worst = report.targets.iter().map(|target| target.verdict).max_by_key(|verdict| rank(*verdict));
-    let policy_fails = Tally::of(&report.policy_findings).errors > 0;
-    match worst {
-        None => Verdict::Error,
-        Some(_) if report.summary.unreadable > 0 => Verdict::Error,
-        Some(Verdict::Pass) if policy_fails => Verdict::Fail,
-        Some(worst) => worst,
-    }
-}
-
 /// Targets, worst verdict first, in the report's order within a verdict.
 pub(super) fn worst_first(report: &CheckReport) -> Vec<&Checked> {
     let mut targets: Vec<&Checked> = report.targets.iter().collect();
-    targets.sort_by_key(|target| std::cmp::Reverse(rank(target.verdict)));
+    targets.sort_by_key(|target| std::cmp::Reverse(target.verdict));
     targets
 }
 

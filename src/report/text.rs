@@ -3,6 +3,7 @@
 use super::escape::terminal;
 use super::{CheckReport, Checked, InspectReport, Summary};
 use crate::facts::{Facts, Status};
+use crate::finding::Severity;
 use crate::rules::Verdict;
 use anstyle::{AnsiColor, Style};
 use std::fmt::Write as _;
@@ -10,9 +11,13 @@ use std::fmt::Write as _;
 mod body;
 mod diff;
 mod findings;
+mod headline;
 mod process;
 
 pub use diff::{diff, diff_markdown};
+
+/// Characters of a finding's message in a line of `--quiet`.
+const QUIET_CHARS: usize = 160;
 
 /// How to print.
 #[derive(Debug, Clone, Copy)]
@@ -44,14 +49,20 @@ pub fn inspect(report: &InspectReport, options: Options) -> String {
         if index > 0 && !options.quiet {
             out.push('\n');
         }
-        let _ = writeln!(out, "{}", paint(BOLD, &terminal(&process::title(facts))));
+        let title = paint(BOLD, &terminal(&process::title(facts)));
+        let head = headline::headline(facts);
         if options.quiet {
-            let _ = writeln!(out, "  {}", terminal(&facts.optimization.reason));
-        } else {
-            body::facts(&mut out, facts, options);
+            let head = head.unwrap_or_else(|| paint(RED, "NOT READ"));
+            let _ = writeln!(out, "{title}: {head}");
+            continue;
         }
+        let _ = writeln!(out, "{title}");
+        if let Some(head) = head {
+            let _ = writeln!(out, "{head}");
+        }
+        body::facts(&mut out, facts, options);
     }
-    summary(&mut out, &report.summary);
+    summary(&mut out, &report.summary, false);
     out
 }
 
@@ -62,16 +73,15 @@ pub fn check(report: &CheckReport, options: Options) -> String {
         if index > 0 && !options.quiet {
             out.push('\n');
         }
-        verdict_line(&mut out, target, &report.policy.path);
         if options.quiet {
+            quiet_line(&mut out, target);
             continue;
         }
+        verdict_line(&mut out, target, &report.policy.path);
         process::installed(&mut out, &target.facts, options);
         body::identity(&mut out, &target.facts);
         body::problems(&mut out, &target.facts, options);
-        for finding in &target.findings {
-            findings::finding(&mut out, finding, options);
-        }
+        findings::all(&mut out, &target.findings, options);
         body::text_map(&mut out, &target.facts, options);
         body::nginx_summary(&mut out, &target.facts, options);
         if options.verbose {
@@ -79,11 +89,14 @@ pub fn check(report: &CheckReport, options: Options) -> String {
         }
     }
     if !options.quiet {
-        for finding in &report.policy_findings {
-            findings::finding(&mut out, finding, options);
-        }
+        findings::all(&mut out, &report.policy_findings, options);
     }
-    summary(&mut out, &report.summary);
+    // With one target its own line says it, unless the policy itself is what fails.
+    let said = matches!(report.targets.as_slice(), [only] if only.verdict == report.verdict);
+    if !said {
+        let _ = write!(out, "{}  ", verdict_word(report.verdict));
+    }
+    summary(&mut out, &report.summary, !said);
     out
 }
 
@@ -95,18 +108,29 @@ pub fn name(facts: &Facts) -> String {
     }
 }
 
+/// What `--quiet` says of a target: the verdict, and what it is for.
+fn quiet_line(out: &mut String, target: &Checked) {
+    let title = paint(BOLD, &terminal(&process::title(&target.facts)));
+    let counting = || target.findings.iter().filter(|finding| finding.counts());
+    let why = match counting().next().filter(|finding| finding.severity > Severity::Note) {
+        Some(worst) => {
+            let more = counting().filter(|finding| finding.severity == worst.severity).count() - 1;
+            let more = if more > 0 { format!(" (+{more})") } else { String::new() };
+            format!("  {}: {}{more}", worst.rule, super::shared::clip(&worst.message, QUIET_CHARS))
+        }
+        None => target.facts.problems.first().map(|p| format!("  {}", p.message)).unwrap_or_default(),
+    };
+    let _ = writeln!(out, "{}  {title}{}", verdict_word(target.verdict), terminal(&why));
+}
+
 fn verdict_line(out: &mut String, target: &Checked, policy: &str) {
     let count = |severity| target.findings.iter().filter(|f| f.counts() && f.severity == severity).count();
-    let errors = count(crate::finding::Severity::Error);
-    let warnings = count(crate::finding::Severity::Warning);
-    let word = match target.verdict {
-        Verdict::Pass => paint(GREEN, "PASS"),
-        Verdict::Fail => paint(RED, "FAIL"),
-        Verdict::Error => paint(RED, "INCOMPLETE"),
-    };
+    let errors = count(Severity::Error);
+    let warnings = count(Severity::Warning);
     let _ = writeln!(
         out,
-        "{word}  {}  {}, {}    {}",
+        "{}  {}  {}, {}    {}",
+        verdict_word(target.verdict),
         paint(BOLD, &terminal(&process::title(&target.facts))),
         plural(errors, "error"),
         plural(warnings, "warning"),
@@ -114,13 +138,18 @@ fn verdict_line(out: &mut String, target: &Checked, policy: &str) {
     );
 }
 
+fn verdict_word(verdict: Verdict) -> String {
+    let style = if verdict == Verdict::Pass { GREEN } else { RED };
+    paint(style, super::shared::verdict_word(verdict))
+}
+
 /// `1 error`, `2 errors`.
 pub(super) fn plural(count: usize, word: &str) -> String {
     format!("{} {word}{}", thousands(count as u64), if count == 1 { "" } else { "s" })
 }
 
-fn summary(out: &mut String, summary: &Summary) {
-    if summary.targets > 1 || summary.unreadable > 0 || summary.skipped > 0 {
+fn summary(out: &mut String, summary: &Summary, always: bool) {
+    if always || summary.targets > 1 || summary.unreadable > 0 || summary.skipped > 0 {
         let _ = writeln!(
             out,
             "{}: {} ok, {} partial, {} failed, {} not ELF, {} unreadable",

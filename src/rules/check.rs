@@ -189,9 +189,10 @@ impl<'a> Draft<'a> {
         self
     }
 
-    /// Strength and sources of a held fact.
+    /// Strength and sources of a held fact, and what was seen of it.
     #[must_use]
-    pub fn held<T>(self, fact: &Held<T>) -> Self {
+    pub fn held<T>(mut self, fact: &Held<T>) -> Self {
+        self.known.extend(fact.seen.as_ref().map(|seen| format!("{}: {seen}", fact.strength.as_str())));
         self.evidence(fact.strength, &fact.sources)
     }
 

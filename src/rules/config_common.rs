@@ -108,7 +108,7 @@ impl<'a> View<'a> {
     /// version tells.
     pub fn keeps_by_default(&self) -> Option<bool> {
         const SINCE: Version = Version(1, 29, 7);
-        let shown = self.nginx.features.get("nginx.upstream_keepalive_default").and_then(|held| held.value);
+        let shown = self.nginx.features.get("upstream_keepalive_default").and_then(|held| held.value);
         shown.or_else(|| self.version.map(|version| version >= SINCE))
     }
 

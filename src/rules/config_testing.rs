@@ -53,7 +53,7 @@ pub fn build(version: Version, without: &[&str]) -> Facts {
     own.directives = Some(directives.collect());
     own.configure_arguments = Some(vec![crate::rules::testing::argument("--with-file-aio", None)]);
     let new = Held::new(version >= Version(1, 29, 7), Strength::Structural, Source::ModuleTable);
-    own.features.insert("nginx.upstream_keepalive_default".to_owned(), new);
+    own.features.insert("upstream_keepalive_default".to_owned(), new);
     facts
 }
 

@@ -7,9 +7,12 @@ use crate::compiler::options::{level_of, split_shell};
 use crate::compiler::{Level, Satisfies};
 use crate::evidence::{Scope, Strength};
 use crate::facts::{ConfigureArgument, Nginx, Unit};
+use crate::nginx::bundled_libraries;
+use crate::nginx::configure::last_value;
 
 /// Different ways of putting it that are shown before the rest is only counted.
 const VARIANTS_SHOWN: usize = 3;
+const REBUILD: &str = "; make clean; rebuild";
 
 /// How the level of these units (or of code without units) is known, line by line: what the compiler recorded, what the
 /// build system declares, and what else agrees or differs.
@@ -131,16 +134,42 @@ fn is_compiler_option(name: &str) -> bool {
 /// What to do, in the product's own terms. `wanted` is the level that the policy asks for; where it recommends a higher
 /// one, that is what to aim at.
 pub fn remedy(context: &Context<'_>, units: &[UnitHit<'_>], level: Level, wanted: Level) -> String {
-    let wanted = match &context.policy.optimization.recommended {
-        Some(better) if wanted.satisfies(better.value) == Satisfies::No => better.value,
-        _ => wanted,
-    };
+    let wanted = aim(context, wanted);
     match &context.facts.nginx {
         Some(nginx) => {
             let openresty = context.facts.product.as_ref().is_some_and(|product| product.name == "openresty");
             nginx_remedy(nginx, openresty, units, level, wanted)
         }
-        None => generic_remedy(units, wanted),
+        None => generic_remedy(context, units, wanted),
+    }
+}
+
+/// The level to aim at: the one recommended, where that is higher than the one that must be.
+pub fn aim(context: &Context<'_>, wanted: Level) -> Level {
+    match &context.policy.optimization.recommended {
+        Some(better) if wanted.satisfies(better.value) == Satisfies::No => better.value,
+        _ => wanted,
+    }
+}
+
+/// What to do about a library that nginx builds along with itself (`pcre`, `zlib` or `openssl`). The first two get -O2 from
+/// nginx only where the user gives them no options of their own (`auto/cc/gcc`).
+pub fn bundled_remedy(library: &str, arguments: &[ConfigureArgument], wanted: Level) -> String {
+    let want = wanted.flag();
+    let option = format!("--with-{library}-opt");
+    match last_value(arguments, &option).unwrap_or_default() {
+        _ if library == "openssl" => format!("take -d and --debug out of {option}{REBUILD}"),
+        "" => format!(
+            "{option} is empty and replaces the -O2 that nginx gives {library}: write {option}={want}{REBUILD}"
+        ),
+        given if split_shell(given).iter().any(|word| level_of(word).is_some()) => {
+            format!("make {want} the last -O in {option}='{given}'{REBUILD}")
+        }
+        given => {
+            format!(
+                "{option} replaces the -O2 that nginx gives {library}: write {option}='{given} {want}'{REBUILD}"
+            )
+        }
     }
 }
 
@@ -151,7 +180,6 @@ fn nginx_remedy(
     level: Level,
     wanted: Level,
 ) -> String {
-    const REBUILD: &str = "; make clean; rebuild";
     let want = wanted.flag();
     let arguments = nginx.configure_arguments.as_deref().unwrap_or_default();
     let value = |name: &str| {
@@ -162,27 +190,23 @@ fn nginx_remedy(
             .map(|argument| argument.value.as_deref().unwrap_or(""))
     };
 
-    // Bundled libraries get -O2 from nginx only where the user gives them no options of their own (auto/cc/gcc).
-    for library in ["pcre", "zlib"] {
-        let option = format!("--with-{library}-opt");
-        if let Some(given) = value(&option)
-            && !units.is_empty()
-            && units.iter().all(|hit| of_library(hit.unit, library))
-        {
-            return if given.is_empty() {
-                format!(
-                    "{option} is empty and replaces the -O2 that nginx gives {library}: write {option}={want}{REBUILD}"
-                )
-            } else {
-                format!(
-                    "{option} replaces the -O2 that nginx gives {library}: write {option}='{given} {want}'{REBUILD}"
-                )
-            };
-        }
-    }
-
     let ours: Vec<String> = value("--with-cc-opt").map(split_shell).unwrap_or_default();
     let levels: Vec<&str> = ours.iter().map(String::as_str).filter(|word| level_of(word).is_some()).collect();
+    // Without units, a library declared to be unoptimized explains unoptimized code in a program declared to be optimized.
+    let low = |library: &str| {
+        bundled_libraries(arguments)
+            .iter()
+            .any(|(name, declared)| *name == library && declared.level == Level::O0)
+    };
+    for library in ["pcre", "zlib"] {
+        let given = value(&format!("--with-{library}-opt")).is_some();
+        let of_units = !units.is_empty() && units.iter().all(|hit| of_library(hit.unit, library));
+        let of_code =
+            units.is_empty() && low(library) && levels.last().is_some_and(|word| enough(word, wanted));
+        if given && (of_units || of_code) {
+            return bundled_remedy(library, arguments, wanted);
+        }
+    }
     let what = if units.is_empty() { "this code" } else { "these units" };
     let wrapper =
         if openresty { " (OpenResty's wrapper puts its own -O2 before what it is given)" } else { "" };
@@ -245,10 +269,13 @@ fn enough(word: &str, wanted: Level) -> bool {
     level_of(word).is_some_and(|level| level.satisfies(wanted) == Satisfies::Yes)
 }
 
-fn generic_remedy(units: &[UnitHit<'_>], wanted: Level) -> String {
+fn generic_remedy(context: &Context<'_>, units: &[UnitHit<'_>], wanted: Level) -> String {
     let want = wanted.flag();
     let first = units.first().map(|hit| hit.unit);
-    let compiler = first.and_then(|unit| unit.compiler.as_deref()).unwrap_or_default();
+    // Without units, a program that rustc or Go has a hand in is theirs; gcc made its start files.
+    let families = || context.facts.compilers.iter().map(|seen| seen.family.as_str());
+    let seen = || families().find(|family| matches!(*family, "rustc" | "go")).unwrap_or_default();
+    let compiler = first.map_or_else(seen, |unit| unit.compiler.as_deref().unwrap_or_default());
     if compiler.starts_with("rustc") {
         return "build with `cargo build --release`, or raise `opt-level` of the profile".to_owned();
     }
@@ -338,6 +365,13 @@ mod tests {
             .unwrap()
             .push(argument("--with-zlib-opt", Some("-g")));
         assert!(said(&facts, Level::O0).contains("write --with-zlib-opt='-g -O2'"));
+        // Without debug information: the code of zlib is a range of addresses in an optimized program.
+        facts.units = Some(Vec::new());
+        let arguments = facts.nginx.as_mut().unwrap().configure_arguments.as_mut().unwrap();
+        arguments.push(argument("--with-zlib", Some("../zlib")));
+        assert!(said(&facts, Level::O0).contains("write --with-zlib-opt='-g -O2'"));
+        facts.nginx.as_mut().unwrap().configure_arguments.as_mut().unwrap().pop();
+        assert!(!said(&facts, Level::O0).contains("zlib"));
     }
 
     #[test]

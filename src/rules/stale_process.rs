@@ -96,6 +96,7 @@ mod tests {
             deleted: true,
             on_disk_build_id: Some("1c09ab22".into()),
             children: 8,
+            replaced: Vec::new(),
         });
         let found = only(&facts, &policy(), RULE.id);
         assert_eq!(found.message, "the file of pid 812 was replaced: 7f96c30d runs, 1c09ab22 is installed");

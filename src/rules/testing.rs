@@ -141,6 +141,7 @@ pub fn with_units(units: Vec<Unit>) -> Facts {
         origin: Origin::File,
         member: None,
         process: None,
+        library: None,
         status: Status::Ok,
         problems: Vec::new(),
         elf: Some(Elf {

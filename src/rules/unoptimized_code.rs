@@ -51,6 +51,8 @@ use crate::facts::{FunctionRun, Unit, UnitKind};
 use crate::finding::{RangeRef, Severity};
 use crate::policy::At;
 
+mod bundled;
+
 /// The rule.
 pub const RULE: Rule = Rule {
     id: "unoptimized-code",
@@ -97,6 +99,7 @@ fn drafts<'a>(context: &Context<'a>) -> Vec<Draft<'a>> {
             drafts.push(about_runs(context, minimum, &runs));
         }
         drafts.extend(about_suspects(context, minimum));
+        drafts.extend(bundled::drafts(context, minimum));
     }
     if let Some(recommended) = &policy.recommended {
         let below: Vec<&Unit> = rest.into_iter().filter(|unit| fails(unit.level, recommended)).collect();

@@ -221,10 +221,10 @@ impl<'a> Judge<'a> {
             let declared = || {
                 let arguments = self.view.nginx.configure_arguments.as_ref()?;
                 let absent = arguments.iter().all(|argument| argument.name != "--with-file-aio");
-                (absent && !features.contains_key("nginx.file_aio"))
+                (absent && !features.contains_key("file_aio"))
                     .then(|| Held::new(false, Strength::Declared, Source::ConfigureArguments))
             };
-            if let Some(held) = shown("nginx.file_aio").or_else(declared) {
+            if let Some(held) = shown("file_aio").or_else(declared) {
                 let message = "aio on: this build has no asynchronous file access";
                 self.add(
                     "aio on",
@@ -236,7 +236,7 @@ impl<'a> Judge<'a> {
                 );
             }
         } else if directive.first().starts_with("threads") {
-            let held = shown("nginx.threads").or_else(|| {
+            let held = shown("threads").or_else(|| {
                 (self.view.has("ngx_thread_pool_module") == Some(false))
                     .then(|| Held::new(false, Strength::Structural, Source::ModuleTable))
             });

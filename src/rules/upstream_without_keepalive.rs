@@ -297,7 +297,7 @@ impl<'a> Judge<'a> {
     }
 
     fn evidence(&self, draft: Draft<'a>) -> Draft<'a> {
-        match self.view.nginx.features.get("nginx.upstream_keepalive_default") {
+        match self.view.nginx.features.get("upstream_keepalive_default") {
             Some(held) => draft.held(held),
             None => draft.evidence(Strength::Declared, &[Source::BuildString]),
         }

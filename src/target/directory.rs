@@ -1,9 +1,14 @@
 //! A directory, walked: ELF files are recognised by content, special files are never opened, and
 //! symbolic links are not followed (so loops are harmless and no file is met twice by that way).
 
+use super::glance::{Glance, glance};
 use super::open_regular;
+use crate::image::Input;
+use crate::limits::Limits;
+use crate::parallel;
 use std::collections::HashSet;
-use std::io::Read;
+use std::fs::ReadDir;
+use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -11,80 +16,116 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Default)]
 pub struct Walk {
     /// ELF files and archives, sorted by path; hard links once, under the first name.
-    pub found: Vec<PathBuf>,
+    pub found: Vec<Met>,
     /// Regular files that are neither.
     pub skipped: u64,
     /// Files and directories that could not be opened, with the reason.
     pub unreadable: Vec<(PathBuf, String)>,
 }
 
-/// Walks `root` in the order of names.
-pub fn walk(root: &Path) -> Walk {
+/// An ELF file or archive that a walk met.
+#[derive(Debug)]
+pub struct Met {
+    /// Where.
+    pub path: PathBuf,
+    /// What a look at it told; `None` for an archive, or an ELF file with damaged headers.
+    pub glance: Option<Glance>,
+    /// Device and inode.
+    pub identity: (u64, u64),
+}
+
+/// Walks `root`, and looks at `jobs` files at the same time. `seen` is told how many files were looked at so far.
+pub fn walk(root: &Path, jobs: usize, limits: &Limits, seen: &mut dyn FnMut(u64)) -> Walk {
     let mut walk = Walk::default();
+    let mut count = 0;
+    let files = Files { pending: vec![root.to_path_buf()], open: None };
+    let flow: ControlFlow<()> = parallel::ordered(
+        jobs,
+        files,
+        |file| {
+            let path = file?;
+            match visit(&path, limits) {
+                Ok(met) => Ok(met.map(|(glance, identity)| Met { path, glance, identity })),
+                Err(why) => Err((path, why)),
+            }
+        },
+        |file| {
+            count += 1;
+            seen(count);
+            match file {
+                Ok(Some(met)) => walk.found.push(met),
+                Ok(None) => walk.skipped += 1,
+                Err(why) => walk.unreadable.push(why),
+            }
+            ControlFlow::Continue(())
+        },
+    );
+    debug_assert!(flow.is_continue());
+    walk.found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     let mut seen = HashSet::new();
-    let mut pending = vec![root.to_path_buf()];
-    while let Some(directory) = pending.pop() {
-        let entries = match std::fs::read_dir(&directory) {
-            Ok(entries) => entries,
-            Err(error) => {
-                walk.unreadable.push((directory, error.to_string()));
-                continue;
-            }
-        };
-        for entry in entries {
-            let entry = match entry {
-                Ok(entry) => entry,
-                Err(error) => {
-                    walk.unreadable.push((directory.clone(), error.to_string()));
-                    continue;
-                }
-            };
-            let Ok(kind) = entry.file_type() else { continue };
-            if kind.is_dir() {
-                pending.push(entry.path());
-            } else if kind.is_file() {
-                visit(entry.path(), &mut walk, &mut seen);
-            }
-        }
-    }
-    walk.found.sort_unstable();
+    walk.found.retain(|met| seen.insert(met.identity));
     walk.unreadable.sort_unstable();
     walk
 }
 
-fn visit(path: PathBuf, walk: &mut Walk, seen: &mut HashSet<(u64, u64)>) {
+/// Looks at one file: `None` if it is neither ELF nor an archive.
+#[allow(clippy::type_complexity)]
+fn visit(path: &Path, limits: &Limits) -> Result<Option<(Option<Glance>, (u64, u64))>, String> {
+    let file = open_regular(path).map_err(|error| error.to_string())?;
+    let metadata = file.metadata().map_err(|error| error.to_string())?;
+    let input = Input::file(file).map_err(|error| error.to_string())?;
     let mut magic = [0; 8];
-    let read = open_regular(&path).map_err(|error| error.to_string()).and_then(|mut file| {
-        let metadata = file.metadata().map_err(|error| error.to_string())?;
-        let got = read_start(&mut file, &mut magic).map_err(|error| error.to_string())?;
-        Ok((got, metadata.nlink(), (metadata.dev(), metadata.ino())))
-    });
-    match read {
-        Err(why) => walk.unreadable.push((path, why)),
-        Ok((got, links, identity)) => {
-            let wanted = is_wanted(&magic[..got]);
-            if !wanted {
-                walk.skipped += 1;
-            } else if links < 2 || seen.insert(identity) {
-                walk.found.push(path);
-            }
-        }
+    let got = input.read_at(0, &mut magic).map_err(|error| error.to_string())?;
+    let start = magic.get(..got).unwrap_or_default();
+    if !is_wanted(start) {
+        return Ok(None);
     }
-}
-
-fn read_start(file: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
-    let mut got = 0;
-    while got < buffer.len() {
-        match file.read(&mut buffer[got..])? {
-            0 => break,
-            n => got += n,
-        }
-    }
-    Ok(got)
+    let glance = start.starts_with(&object::elf::ELFMAG).then(|| glance(&input, limits)).flatten();
+    Ok(Some((glance, (metadata.dev(), metadata.ino()))))
 }
 
 fn is_wanted(start: &[u8]) -> bool {
     start.starts_with(&object::elf::ELFMAG)
         || start.starts_with(&object::archive::MAGIC)
         || start.starts_with(&object::archive::THIN_MAGIC)
+}
+
+/// The regular files below a directory, or why a directory cannot be read.
+struct Files {
+    pending: Vec<PathBuf>,
+    open: Option<(PathBuf, ReadDir)>,
+}
+
+impl Iterator for Files {
+    type Item = Result<PathBuf, (PathBuf, String)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let Some((directory, entries)) = &mut self.open else {
+                let directory = self.pending.pop()?;
+                match std::fs::read_dir(&directory) {
+                    Ok(entries) => self.open = Some((directory, entries)),
+                    Err(error) => return Some(Err((directory, error.to_string()))),
+                }
+                continue;
+            };
+            match entries.next() {
+                None => self.open = None,
+                Some(Err(error)) => {
+                    let place = directory.clone();
+                    // What comes after an error is the same error.
+                    self.open = None;
+                    return Some(Err((place, error.to_string())));
+                }
+                Some(Ok(entry)) => {
+                    let Ok(kind) = entry.file_type() else { continue };
+                    if kind.is_dir() {
+                        self.pending.push(entry.path());
+                    } else if kind.is_file() {
+                        return Some(Ok(entry.path()));
+                    }
+                }
+            }
+        }
+    }
 }

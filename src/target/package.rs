@@ -1,4 +1,4 @@
-//! Packages and images: Debian packages, tar archives, and container images as `docker save` and OCI tools write them.
+//! Packages and images: Debian and RPM packages, tar archives, and container images as `docker save` and OCI tools write them.
 //!
 //! An archive is read as a stream and nothing is ever unpacked to a name from inside it: programs are kept in unnamed
 //! temporary files, or read in place where the archive is not compressed. What is wrong with an entry is said of that
@@ -11,7 +11,9 @@ use crate::limits::Limits;
 use std::collections::HashSet;
 
 mod contents;
+mod cpio;
 mod layers;
+mod rpm;
 mod stream;
 mod tree;
 
@@ -30,13 +32,15 @@ pub struct Package {
 /// only once.
 pub fn open(subject: Subject, limits: &Limits) -> Result<Package, Box<Subject>> {
     let Ok(input) = subject.open(limits.stream_bytes) else { return Err(Box::new(subject)) };
-    // Standard input can be read only once.
-    let subject = Subject { input: Some(input.clone()), ..subject };
+    // Standard input can be read only once. A file is not held open: there may be more of them than a process may have.
+    let kept = (subject.origin == Origin::Stdin).then(|| input.clone());
+    let subject = Subject { input: subject.input.clone().or(kept), ..subject };
     let Some(kind) = kind(&input) else {
         return Err(Box::new(subject));
     };
     let contents = match kind {
         Kind::Deb => deb(&input, limits),
+        Kind::Rpm => rpm::read(&input, limits),
         Kind::Stream => match stream::open(&input, limits) {
             Ok(stream) => contents::of_stream(stream, limits),
             Err(error) => Contents::damaged(error.to_string()),
@@ -79,6 +83,7 @@ fn nested(mut outer: Contents, limits: &Limits) -> Contents {
         };
         let contents = match kind(&inner) {
             Some(Kind::Deb) => deb(&inner, limits),
+            Some(Kind::Rpm) => rpm::read(&inner, limits),
             Some(Kind::Tar) => contents::of_plain(&inner, limits),
             _ => match stream::open(&inner, limits) {
                 Ok(stream) => contents::of_stream(stream, limits),
@@ -140,8 +145,9 @@ fn package(subject: &Subject, contents: Contents) -> Package {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Deb,
+    Rpm,
     Tar,
-    /// Compressed with gzip, xz or Zstandard.
+    /// Compressed with gzip, xz, Zstandard or bzip2.
     Stream,
 }
 
@@ -152,6 +158,9 @@ fn kind(input: &Input) -> Option<Kind> {
     // deb(5): the first member of the archive is named so.
     if start.starts_with(b"!<arch>\ndebian-binary") {
         return Some(Kind::Deb);
+    }
+    if start.starts_with(rpm::MAGIC) {
+        return Some(Kind::Rpm);
     }
     if stream::is_compressed(start) {
         return Some(Kind::Stream);

@@ -26,6 +26,17 @@ const MOST_COMMAND: u64 = 4096;
 /// Longest chain of parents followed when processes are grouped.
 const MOST_PARENTS: usize = 64;
 
+/// How a process was started.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CommandLine {
+    /// `/proc/N/cmdline`, its first bytes.
+    pub own: Vec<u8>,
+    /// The same of its parent, if that one runs the same file.
+    pub parent: Option<Vec<u8>>,
+    /// The directory it is in: where it was started, unless it went elsewhere since.
+    pub directory: Option<PathBuf>,
+}
+
 /// A running program, its file held open.
 #[derive(Debug, Clone)]
 pub struct Running {
@@ -43,6 +54,8 @@ pub struct Running {
     pub place: PathBuf,
     /// The root file system of the process; `None` if it is this program's own.
     pub root: Option<PathBuf>,
+    /// How it was started.
+    pub command_line: CommandLine,
 }
 
 /// Why a process has no program that could be audited.
@@ -159,14 +172,16 @@ pub fn open(pid: u32, limits: &Limits) -> Result<Running, Absent> {
     let root = folder.join("root");
     let file = named_file(&text, identity, &root);
     let own_root = is_own_root(&folder);
+    let line = command_line(&folder).unwrap_or_default();
     Ok(Running {
         process: Process {
             pid,
-            command: command(&folder).unwrap_or_else(|| before.name.clone()),
+            command: shown(&line).unwrap_or_else(|| before.name.clone()),
             exe: Some(file.place.to_string_lossy().into_owned()),
             deleted: file.deleted,
             on_disk_build_id: file.on_disk.and_then(|input| build_id(input, limits)),
             children: 0,
+            replaced: Vec::new(),
         },
         name: before.name,
         parent: before.parent,
@@ -174,18 +189,30 @@ pub fn open(pid: u32, limits: &Limits) -> Result<Running, Absent> {
         identity,
         place: file.place,
         root: if own_root { None } else { Some(root) },
+        command_line: CommandLine {
+            own: line,
+            parent: runs_the_same(before.parent, identity)
+                .then(|| command_line(&proc_of(before.parent)))
+                .flatten(),
+            directory: std::fs::read_link(folder.join("cwd")).ok(),
+        },
     })
 }
 
-/// The command line, its arguments apart by blanks; `None` where there is none or it may not be read.
-fn command(folder: &Path) -> Option<String> {
+fn runs_the_same(pid: u32, identity: (u64, u64)) -> bool {
+    std::fs::metadata(proc_of(pid).join("exe")).is_ok_and(|found| (found.dev(), found.ino()) == identity)
+}
+
+/// The command line as it stands; `None` where it may not be read.
+fn command_line(folder: &Path) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     std::fs::File::open(folder.join("cmdline")).ok()?.take(MOST_COMMAND).read_to_end(&mut bytes).ok()?;
-    for byte in &mut bytes {
-        if *byte == 0 {
-            *byte = b' ';
-        }
-    }
+    Some(bytes)
+}
+
+/// The command line, its arguments apart by blanks; `None` where there is none.
+fn shown(line: &[u8]) -> Option<String> {
+    let bytes: Vec<u8> = line.iter().map(|byte| if *byte == 0 { b' ' } else { *byte }).collect();
     let text = String::from_utf8_lossy(bytes.trim_ascii()).into_owned();
     (!text.is_empty()).then_some(text)
 }
@@ -289,10 +316,7 @@ pub fn group(running: Vec<Running>) -> Vec<Running> {
 pub fn count_children(of: &mut Running) {
     let pids = list().unwrap_or_default();
     let mine = |pid: &&u32| stat(**pid).is_some_and(|stat| stat.parent == of.process.pid);
-    let same = |pid: &&u32| {
-        std::fs::metadata(proc_of(**pid).join("exe"))
-            .is_ok_and(|found| (found.dev(), found.ino()) == of.identity)
-    };
+    let same = |pid: &&u32| runs_the_same(**pid, of.identity);
     of.process.children = pids.iter().filter(mine).filter(same).count() as u64;
 }
 
@@ -339,6 +363,7 @@ mod tests {
                 deleted: false,
                 on_disk_build_id: None,
                 children: 0,
+                replaced: Vec::new(),
             },
             name: "nginx".into(),
             parent,
@@ -346,6 +371,7 @@ mod tests {
             identity: (1, inode),
             place: PathBuf::new(),
             root: None,
+            command_line: CommandLine::default(),
         }
     }
 

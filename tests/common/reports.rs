@@ -31,6 +31,7 @@ pub fn facts(path: &str) -> Facts {
         origin: Origin::File,
         member: None,
         process: None,
+        library: None,
         status: Status::Ok,
         problems: Vec::new(),
         elf: Some(Elf {
@@ -234,6 +235,7 @@ pub fn report(targets: Vec<Checked>) -> CheckReport {
             sha256: "00".repeat(32),
             evaluated_on: "2026-11-30".to_owned(),
         },
+        verdict: targets.iter().map(|target| target.verdict).max().unwrap_or(Verdict::Error),
         targets,
         policy_findings: Vec::new(),
         summary,

@@ -6,6 +6,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod processes;
 mod real;
 mod upstreams;
 

@@ -9,7 +9,7 @@ use crate::compiler::options::{Opt, split_raw};
 type Form = fn(&str) -> Option<Producer>;
 
 /// All forms but those of GCC and clang. A new compiler is a function and a line here.
-const FORMS: &[Form] = &[go, rustc, intel, arm, swift, zig, tcc, nasm, yasm];
+const FORMS: &[Form] = &[go, rustc, intel, arm, swift, zig, ldc, dmd, tcc, nasm, yasm];
 
 pub(super) fn parse(text: &str) -> Option<Producer> {
     FORMS.iter().find_map(|form| form(text))
@@ -139,6 +139,23 @@ fn zig(text: &str) -> Option<Producer> {
         language: Some("Zig".to_owned()),
         ..Producer::bare(Family::Zig, version, text, LevelWord::unknown("zig records no options"))
     })
+}
+
+/// `LDC 1.30.0 (LLVM 14.0.6)`.
+fn ldc(text: &str) -> Option<Producer> {
+    let version = version_of(text.strip_prefix("LDC ")?)?;
+    Some(d_without_options(Family::Ldc, version, text, "ldc records no options"))
+}
+
+/// `Digital Mars D v2.109.1`.
+fn dmd(text: &str) -> Option<Producer> {
+    let version = version_of(text.strip_prefix("Digital Mars D ")?.trim_start_matches('v'))?;
+    Some(d_without_options(Family::Dmd, version, text, "dmd records no options"))
+}
+
+fn d_without_options(family: Family, version: String, text: &str, why: &str) -> Producer {
+    let language = Some("D".to_owned());
+    Producer { language, ..Producer::bare(family, Some(version), text, LevelWord::unknown(why)) }
 }
 
 /// `tcc 0.9.28`. The compiler has no optimizer, so its code is what others call `-O0`.

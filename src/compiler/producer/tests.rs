@@ -313,6 +313,8 @@ fn every_shape() {
             "Intel(R) oneAPI DPC++/C++ Compiler 2024.0.0 (2024.0.0.20231017)",
             L::Unknown,
         ),
+        ("LDC 1.30.0 (LLVM 14.0.6)", F::Ldc, "1.30.0", "D", "", "LDC 1.30.0 (LLVM 14.0.6)", L::Unknown),
+        ("Digital Mars D v2.109.1", F::Dmd, "2.109.1", "D", "", "Digital Mars D v2.109.1", L::Unknown),
         ("tcc 0.9.28rc", F::Tcc, "0.9.28", "C", "", "tcc 0.9.28rc", L::O0),
         (
             "The Glorious Glasgow Haskell Compilation System 9.0.2 -O2",

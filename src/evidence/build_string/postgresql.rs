@@ -2,6 +2,7 @@
 //! (the view `pg_config`). They are recognised by what PostgreSQL always puts into them.
 
 use super::{Builder, Found, Recogniser, Texts, is_configure_line, word_after};
+use crate::compiler::options::split_shell;
 
 /// PostgreSQL: the server and `pg_config`.
 pub(super) const RECOGNISER: Recogniser = Recogniser {
@@ -27,9 +28,10 @@ fn read(texts: &Texts<'_>) -> Option<Found> {
             && text.text.contains("-fwrapv")
     });
     // Other programs name PostgreSQL's version too: its clients, and what is linked with its library.
+    // `--enable-cassert` is PostgreSQL's alone, as a word of a whole line: elsewhere it is somebody speaking of it.
     let configure = texts.all().find(|text| {
-        is_configure_line(&text.text) && (named.is_some() && compiled.is_some())
-            || text.text.contains("--enable-cassert")
+        is_configure_line(&text.text)
+            && (named.is_some() && compiled.is_some() || has_word(&text.text, "--enable-cassert"))
     });
     let first = configure.or(compiled.filter(|_| named.is_some()))?;
     let version = named.and_then(|text| word_after(&text.text, "PostgreSQL "));
@@ -39,7 +41,7 @@ fn read(texts: &Texts<'_>) -> Option<Found> {
     }
     if let Some(line) = configure {
         builder.configure(line);
-        builder.found.assertions = Some(line.text.contains("--enable-cassert"));
+        builder.found.assertions = Some(has_word(&line.text, "--enable-cassert"));
     }
     if let Some(flags) = compiled {
         builder.found.strings.retain(|string| string.key != "CFLAGS");
@@ -50,4 +52,8 @@ fn read(texts: &Texts<'_>) -> Option<Found> {
         builder.add("LIBS", &libraries.text);
     }
     Some(builder.found)
+}
+
+fn has_word(line: &str, word: &str) -> bool {
+    split_shell(line).iter().any(|w| w == word)
 }

@@ -71,6 +71,19 @@ fn postgresql() {
     assert!(read(&image(&["psql (PostgreSQL) 15.20", PG_VERSION]), None).found.is_empty());
 }
 
+#[test]
+fn strings_that_lie_side_by_side_are_no_configure_line() {
+    // A program that knows these words, compiled by rustc, which puts no NUL between strings.
+    for text in [
+        "--enable-cassertInvalidTimeCountGeneral_Category",
+        "'--build='--prefix='--enable-PostgreSQL postgresqlversionCFLAGS-Wmissing-prototypes-fwrapv' 'BIND Knot DNS",
+        "'--prefix='--enable-cassert' 'and what follows it'",
+    ] {
+        let found = read(&image(&[text, PG_VERSION, "Squid Cache: Version %s"]), None).found;
+        assert!(found.is_empty(), "{text}: {found:?}");
+    }
+}
+
 const OPENSSL: [&str; 4] = [
     "OpenSSL 3.0.22 25 Aug 2026",
     "platform: debian-amd64",

@@ -147,6 +147,9 @@ pub struct CodeShape {
     pub discovered: u64,
     /// Jumps out of functions are returns here (return thunks), so that tail calls cannot be counted.
     pub return_thunks: bool,
+    /// What is said of the whole is said of these functions alone: the rest of the file is code of a language whose shape
+    /// tells nothing.
+    pub only_functions: bool,
     /// What could not be read.
     pub problems: Vec<Problem>,
 }
@@ -166,6 +169,7 @@ impl CodeShape {
             bytes_left_out: 0,
             discovered: 0,
             return_thunks: false,
+            only_functions: false,
             problems: Vec::new(),
         }
     }

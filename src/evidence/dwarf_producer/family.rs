@@ -36,8 +36,13 @@ impl Family {
 
     /// All sections that hold units. Type units stand in sections of their own, one a COMDAT group.
     pub(in crate::evidence) fn info(self, image: &Image) -> Vec<&Section> {
+        self.all(image, "info")
+    }
+
+    /// All sections of one part (`info`, `macro`) that have data, in the order of the file.
+    pub(in crate::evidence) fn all<'i>(self, image: &'i Image, part: &str) -> Vec<&'i Section> {
         let mut all: Vec<&Section> = self
-            .names("info")
+            .names(part)
             .iter()
             .flat_map(|name| image.sections_named(name))
             .filter(|section| section.has_data() && section.size > 0)

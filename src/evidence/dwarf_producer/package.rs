@@ -55,6 +55,11 @@ impl Package {
         Self(all)
     }
 
+    /// Whether the file is a package at all.
+    pub(super) fn is_package(&self) -> bool {
+        !self.0.is_empty()
+    }
+
     /// What belongs to the unit whose header begins at `offset`.
     pub(super) fn of(&self, offset: u64) -> Contribution {
         let before = self.0.partition_point(|c| c.info <= offset);

@@ -6,6 +6,7 @@ use super::ranges::{self, Where};
 use super::text::{self, Field, StringBase};
 use super::{DwarfUnit, DwarfUnitKind, DwarfUnits};
 use crate::evidence::Place;
+use crate::evidence::dwarf_macro::MacroList;
 use crate::image::{SectionData, SectionReader};
 use gimli::{
     Abbreviations, AttributeValue, DebugInfo, DebugInfoOffset, DwLang, EntriesRaw, Reader, UnitHeader,
@@ -121,6 +122,7 @@ struct Root<'a> {
     str_offsets_base: Option<u64>,
     addr_base: Option<u64>,
     rnglists_base: Option<u64>,
+    macros: Option<(u64, bool)>,
 }
 
 impl<'a> Root<'a> {
@@ -143,6 +145,10 @@ impl<'a> Root<'a> {
             gimli::DW_AT_rnglists_base | gimli::DW_AT_GNU_ranges_base => {
                 self.rnglists_base = value.offset_value();
             }
+            gimli::DW_AT_macros | gimli::DW_AT_GNU_macros => {
+                self.macros = value.offset_value().map(|offset| (offset, false));
+            }
+            gimli::DW_AT_macro_info => self.macros = value.offset_value().map(|offset| (offset, true)),
             _ => {}
         }
     }
@@ -209,6 +215,8 @@ fn unit(
         ranges: Vec::new(),
         kind,
         dwo_id,
+        macros: macro_list(&header, &root, sections),
+        defined: None,
         at: Place { section: info.name.clone(), offset: at },
     });
     let result = fill(info, &header, &root, index, sections, out, notes, budget);
@@ -270,6 +278,24 @@ fn fill(
     };
     ranges::read(&place, sections, notes, budget, &mut unit.ranges)?;
     result
+}
+
+/// Where the list of a unit's macros begins. In a package of split units the index would have to say which part of the
+/// common sections is meant, and no tool that makes packages puts macros into them.
+fn macro_list(
+    header: &UnitHeader<SectionReader<'_>>,
+    root: &Root<'_>,
+    sections: &Sections<'_>,
+) -> Option<MacroList> {
+    let (offset, old) = root.macros.filter(|_| !sections.package.is_package())?;
+    let is_64 = header.encoding().format == gimli::Format::Dwarf64;
+    // In a `.dwo` there is one table, behind a header of length, version and padding (DWARF 5, section 7.26).
+    let first = match (sections.family, header.version(), is_64) {
+        (Family::Split, 5.., false) => 8,
+        (Family::Split, 5.., true) => 16,
+        _ => 0,
+    };
+    Some(MacroList { offset, old, str_offsets: root.str_offsets_base.unwrap_or(first), is_64 })
 }
 
 /// The kind of a unit and, for a split one, its id.

@@ -41,6 +41,7 @@ fn nginx() -> Facts {
         origin: Origin::File,
         member: None,
         process: None,
+        library: None,
         status: Status::Ok,
         problems: Vec::new(),
         elf: Some(Elf {

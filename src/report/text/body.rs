@@ -5,8 +5,14 @@ use super::{
 };
 use crate::compiler::Level;
 use crate::evidence::Held;
-use crate::facts::{Facts, Kind, Linkage, Module, ModuleOrigin, Status};
+use crate::facts::{ConfigChoice, Facts, Kind, Linkage, Module, ModuleOrigin, Nginx, Status};
+use crate::nginx::config::GIVEN;
+use crate::nginx::features;
+use crate::report::shared::clip;
 use std::fmt::Write as _;
+
+/// Characters shown of what a program says of its build.
+const SAID_CHARS: usize = 160;
 
 /// Everything `inspect` shows of one target.
 pub(super) fn facts(out: &mut String, facts: &Facts, options: Options) {
@@ -163,6 +169,10 @@ pub(super) fn text_map(out: &mut String, facts: &Facts, options: Options) {
         };
         row(share.level.as_str(), share.text_bytes, level_style(share.level), what);
     }
+    // The parts sum to the whole: what has a record but no level of its own is assembler, toolchain and library code.
+    let judged: u64 = facts.optimization.by_level.iter().map(|share| share.text_bytes).sum();
+    let apart = text.bytes.saturating_sub(judged).saturating_sub(text.runtime).saturating_sub(text.padding);
+    row("no level", apart, DIM, "  assembler, toolchain or library code".to_owned());
     row("runtime", text.runtime, DIM, "  start code, PLT".to_owned());
     if options.verbose {
         row("padding", text.padding, DIM, String::new());
@@ -216,6 +226,11 @@ fn nginx(out: &mut String, facts: &Facts, options: Options) {
                 if list.is_empty() { "none".to_owned() } else { list.join(" ") }
             };
             let mut line = format!("{} static, {} dynamic", count(Linkage::Static), count(Linkage::Dynamic));
+            let loaded: Vec<&str> =
+                nginx.dynamic_modules.iter().filter_map(|m| m.name.as_deref()).map(short).collect();
+            if !loaded.is_empty() {
+                let _ = write!(line, " (loaded: {})", loaded.join(" "));
+            }
             for (word, origin) in [
                 ("bundled", ModuleOrigin::Bundled),
                 ("third-party", ModuleOrigin::ThirdParty),
@@ -238,6 +253,8 @@ fn nginx(out: &mut String, facts: &Facts, options: Options) {
     if let Some(debug) = nginx.debug.value {
         labelled(out, 0, "debug", &format!("--with-debug: {}", if debug { "yes" } else { "no" }), options);
     }
+    able(out, nginx, options);
+    configuration(out, nginx, options);
     match &nginx.configure_arguments {
         None => labelled(out, 0, "configured", "unknown: no configure arguments in the file", options),
         Some(arguments) => {
@@ -255,6 +272,47 @@ fn nginx(out: &mut String, facts: &Facts, options: Options) {
     }
 }
 
+/// Which configuration was held against the build.
+fn configuration(out: &mut String, nginx: &Nginx, options: Options) {
+    let Some(config) = &nginx.config else { return };
+    let file = config.files.iter().find(|file| *file != GIVEN).map(String::as_str).unwrap_or_default();
+    let how = match config.chosen_by {
+        ConfigChoice::Option => return,
+        ConfigChoice::CommandLine => "from the command line",
+        ConfigChoice::BuiltIn => "the built-in path",
+    };
+    let line = format!("{} ({how}; the copy on disk may differ from memory)", terminal(file));
+    labelled(out, 0, "config", &line, options);
+}
+
+/// What the build is proven to be able to do, and not; with `-v` by what.
+fn able(out: &mut String, nginx: &Nginx, options: Options) {
+    let held = |name: &str| nginx.features.get(name).filter(|held| held.value.is_some());
+    let words = |wanted: bool| {
+        let list =
+            features::NAMES.iter().filter(|(name, _)| held(name).is_some_and(|h| h.value == Some(wanted)));
+        list.map(|(_, words)| *words).collect::<Vec<_>>().join(", ")
+    };
+    let (can, cannot) = (words(true), words(false));
+    if can.is_empty() && cannot.is_empty() {
+        return;
+    }
+    let mut line = if can.is_empty() { "nothing known".to_owned() } else { can };
+    if !cannot.is_empty() {
+        let _ = write!(line, "   {} {cannot}", paint(BOLD, "not"));
+    }
+    labelled(out, 0, "able", &line, options);
+    if options.verbose {
+        for (name, words) in features::NAMES {
+            let Some(held) = held(name) else { continue };
+            let sources: Vec<&str> = held.sources.iter().map(|source| source.as_str()).collect();
+            let yes = if held.value == Some(true) { "yes" } else { "no" };
+            let line = format!("{words}: {yes}, {} ({})", held.strength.as_str(), sources.join(", "));
+            labelled(out, 0, "", &line, options);
+        }
+    }
+}
+
 /// The line that ends a verdict on an nginx: what is there, and what nobody asked about.
 pub(super) fn nginx_summary(out: &mut String, facts: &Facts, options: Options) {
     let Some(nginx) = &facts.nginx else { return };
@@ -262,6 +320,7 @@ pub(super) fn nginx_summary(out: &mut String, facts: &Facts, options: Options) {
     let unchecked =
         if nginx.config.is_none() { " · configuration not checked: no --nginx-conf" } else { "" };
     labelled(out, 0, "has", &format!("{}{unchecked}", present(modules)), options);
+    configuration(out, nginx, options);
 }
 
 /// The modules people ask for first: which are compiled in, and which are not.
@@ -292,13 +351,11 @@ pub(super) fn short(name: &str) -> &str {
 
 fn build_strings(out: &mut String, facts: &Facts, options: Options) {
     for text in &facts.build_strings {
-        labelled(
-            out,
-            0,
-            "says",
-            &terminal(&format!("{} {}: {}", text.program, text.key, text.value)),
-            options,
-        );
+        // A configure line or a list of features fills the screen; the whole is one option away.
+        let value = if options.verbose { text.value.clone() } else { clip(&text.value, SAID_CHARS) };
+        let cut = if value.len() < text.value.len() { " (-v shows all)" } else { "" };
+        let line = format!("{} {}: {value}{cut}", text.program, text.key);
+        labelled(out, 0, "says", &terminal(&line), options);
     }
 }
 

@@ -1,13 +1,40 @@
 //! One finding: what, where, how known, what it costs, how to fix, and the policy line that judged.
 
 use super::{BOLD, DIM, GREEN, Options, RED, YELLOW, labelled, paint, terminal, thousands};
+use crate::evidence::Strength;
 use crate::finding::{Finding, FindingStatus, Severity};
+use crate::report::shared::clip;
 use std::fmt::Write as _;
 
 /// Units named before the rest is only counted.
 const UNITS_SHOWN: usize = 6;
+/// Findings of one rule shown before the rest is only counted.
+const FINDINGS_SHOWN: usize = 10;
+/// Characters of a name.
+const NAME_CHARS: usize = 72;
 
-pub(super) fn finding(out: &mut String, finding: &Finding, options: Options) {
+/// All findings, those of a rule together, the rule with the worst first. Of many alike without `-v` the first.
+pub(super) fn all(out: &mut String, findings: &[Finding], options: Options) {
+    let mut rules: Vec<(&str, Vec<&Finding>)> = Vec::new();
+    for finding in findings {
+        match rules.iter_mut().find(|(rule, _)| *rule == finding.rule) {
+            Some((_, list)) => list.push(finding),
+            None => rules.push((&finding.rule, vec![finding])),
+        }
+    }
+    for (rule, list) in rules {
+        let shown = if options.verbose { list.len() } else { FINDINGS_SHOWN };
+        for one in list.iter().take(shown) {
+            finding(out, one, options);
+        }
+        if let Some(more) = list.len().checked_sub(shown).filter(|more| *more > 0) {
+            let words = format!("… and {} more of {rule} (-v shows all)", thousands(more as u64));
+            let _ = writeln!(out, "{}", paint(DIM, &words));
+        }
+    }
+}
+
+fn finding(out: &mut String, finding: &Finding, options: Options) {
     let style = match (finding.status, finding.severity) {
         (FindingStatus::Waived | FindingStatus::Passed | FindingStatus::NotChecked, _) => DIM,
         (_, Severity::Error) => RED,
@@ -26,9 +53,19 @@ pub(super) fn finding(out: &mut String, finding: &Finding, options: Options) {
         paint(style, &format!("{word}[{}]", finding.rule)),
         paint(BOLD, &format!(": {}", terminal(&finding.message)))
     );
+    // What neither fails nor warns is a line; `-v` and `explain` have the rest.
+    let counts = matches!(finding.status, FindingStatus::Violation | FindingStatus::Undetermined);
+    let minor = finding.status == FindingStatus::NotChecked || (counts && finding.severity == Severity::Note);
+    if minor && !options.verbose && finding.location.is_none() {
+        return;
+    }
     let place = places(finding, options);
     if !place.is_empty() {
         labelled(out, 2, "where", &place, options);
+    }
+    if finding.known.is_empty() && finding.strength != Strength::None {
+        let sources: Vec<&str> = finding.sources.iter().map(|source| source.words()).collect();
+        labelled(out, 2, "known", &format!("{}: {}", finding.strength.as_str(), sources.join("; ")), options);
     }
     for (index, line) in finding.known.iter().enumerate() {
         labelled(out, 2, if index == 0 { "known" } else { "" }, &terminal(line), options);
@@ -75,14 +112,18 @@ fn places(finding: &Finding, options: Options) -> String {
         .units
         .iter()
         .take(shown)
-        .map(|u| if mixed { format!("{} ({})", terminal(&u.name), u.level) } else { terminal(&u.name) })
+        .map(|u| {
+            let name = terminal(&u.name);
+            if mixed { format!("{name} ({})", u.level) } else { name }
+        })
         .collect();
     let more = finding.units_total.saturating_sub(parts.len() as u64);
     if more > 0 && !parts.is_empty() {
         parts.push(format!("and {} more (flagaudit inspect --units lists all)", thousands(more)));
     }
     parts.extend(finding.ranges.iter().take(UNITS_SHOWN).map(|r| {
-        let name = r.name.as_deref().map(|name| format!("{} ", terminal(name))).unwrap_or_default();
+        let name = r.name.as_deref().map(|name| clip(name, NAME_CHARS));
+        let name = name.map(|name| format!("{} ", terminal(&name))).unwrap_or_default();
         if r.functions > 0 {
             format!("{name}{:#x}-{:#x} ({} functions)", r.start, r.end, r.functions)
         } else {

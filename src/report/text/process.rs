@@ -36,6 +36,11 @@ fn role(process: &Process) -> String {
 
 /// Whether what runs is what is installed.
 pub(super) fn installed(out: &mut String, facts: &Facts, options: Options) {
+    if let Some(library) = &facts.library {
+        let text = format!("library of {}, {}", library.needed_by, library.found_by.as_str());
+        let name = library.name.rsplit('/').next().unwrap_or(&library.name);
+        let _ = writeln!(out, "{}", terminal(&format!("{name}: {text}")));
+    }
     let Some(process) = &facts.process else { return };
     let running = facts.elf.as_ref().and_then(|elf| elf.build_id.as_deref());
     let said = match (running, process.on_disk_build_id.as_deref()) {
@@ -47,6 +52,11 @@ pub(super) fn installed(out: &mut String, facts: &Facts, options: Options) {
         (_, None) => paint(YELLOW, "no, the file was deleted or replaced"),
     };
     let _ = writeln!(out, "running = installed file: {said}");
+    if !process.replaced.is_empty() {
+        let list = process.replaced.join(" ");
+        let _ =
+            writeln!(out, "{}", paint(YELLOW, &terminal(&format!("replaced since it was started: {list}"))));
+    }
     if options.verbose {
         labelled(out, 0, "command", &terminal(&process.command), options);
     }
@@ -65,6 +75,7 @@ mod tests {
             deleted: false,
             on_disk_build_id: None,
             children: 8,
+            replaced: Vec::new(),
         };
         assert_eq!(role(&process("nginx: master process /usr/sbin/nginx -g x", None)), "nginx master");
         assert_eq!(role(&process("/usr/bin/sleep 5", Some("/usr/bin/sleep"))), "sleep");

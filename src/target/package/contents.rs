@@ -4,7 +4,8 @@ use super::stream::{InputReader, Stream};
 use crate::image::Input;
 use crate::limits::Limits;
 use std::collections::HashMap;
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, BufReader, Read};
+use std::sync::Arc;
 use tar::{Archive, EntryType};
 
 /// Longest name or link target, in bytes; longer ones are refused (Linux `PATH_MAX`).
@@ -61,9 +62,17 @@ impl Contents {
         contents
     }
 
-    fn refuse(&mut self, name: &str, why: String) {
+    /// Adds a file that is refused, with the reason.
+    pub(super) fn refuse(&mut self, name: &str, why: String) {
         let id = self.found.len();
         self.found.push(Found { name: name.to_owned(), bytes: Err(why), is_program: false, id });
+    }
+
+    /// Adds another name of a file; gives its place in the list.
+    pub(super) fn link(&mut self, of: usize, name: String) -> Option<usize> {
+        let linked = Found { name, ..self.found.get(of)?.clone() };
+        self.found.push(linked);
+        Some(self.found.len() - 1)
     }
 }
 
@@ -81,7 +90,7 @@ pub(super) fn is_tar(block: &[u8]) -> bool {
 /// Reads an archive that is not compressed: its files are parts of it and are not copied.
 pub(super) fn of_plain(input: &Input, limits: &Limits) -> Contents {
     let reader = BufReader::new(InputReader::new(input));
-    read(reader, &Store::Parts(input.clone()), limits)
+    read(reader, Keeper { contents: Contents::default(), store: Store::Parts(input.clone()) }, limits)
 }
 
 /// Reads a stream that may be an archive, or one compressed program.
@@ -106,10 +115,17 @@ pub(super) fn of_stream(mut stream: Stream, limits: &Limits) -> Contents {
     if !is_tar(start) {
         return Contents { not_an_archive: true, ..Contents::default() };
     }
-    match Spool::new() {
-        Ok(spool) => read(whole, &Store::Spool(std::cell::RefCell::new(spool)), limits),
+    match Keeper::copying() {
+        Ok(keeper) => read(whole, keeper, limits),
         Err(error) => Contents::damaged(format!("no temporary file can be made: {error}")),
     }
+}
+
+/// Collects the files of an archive that are wanted.
+pub(super) struct Keeper {
+    /// What there is so far.
+    pub contents: Contents,
+    store: Store,
 }
 
 /// Where kept files go.
@@ -117,25 +133,24 @@ enum Store {
     /// They are parts of the archive.
     Parts(Input),
     /// They are copied one behind the other.
-    Spool(std::cell::RefCell<Spool>),
+    Spool(Spool),
 }
 
 /// A temporary file without a name.
 struct Spool {
-    file: std::fs::File,
+    file: Arc<std::fs::File>,
     len: u64,
 }
 
 impl Spool {
     fn new() -> io::Result<Self> {
-        Ok(Self { file: tempfile::tempfile()?, len: 0 })
+        Ok(Self { file: Arc::new(tempfile::tempfile()?), len: 0 })
     }
 
     /// Copies a whole file; more than `limit` bytes are an error.
     fn keep(&mut self, from: impl Read, limit: u64) -> io::Result<(u64, u64)> {
         let at = self.len;
-        let copied = io::copy(&mut from.take(limit.saturating_add(1)), &mut self.file);
-        self.file.flush()?;
+        let copied = io::copy(&mut from.take(limit.saturating_add(1)), &mut &*self.file);
         // What was written counts even if the copy was cut short.
         self.len = self.file.metadata()?.len();
         let copied = copied?;
@@ -145,9 +160,78 @@ impl Spool {
         Ok((at, copied))
     }
 
+    /// All parts share the one open file: a package may hold more programs than a process may have files open.
     fn part(&self, at: u64, len: u64) -> io::Result<Input> {
         let cut = || io::Error::other("the temporary file is cut");
-        Input::file(self.file.try_clone()?)?.part(at, len).ok_or_else(cut)
+        Input::shared(Arc::clone(&self.file))?.part(at, len).ok_or_else(cut)
+    }
+}
+
+impl Keeper {
+    /// A keeper that copies files out of a stream.
+    pub(super) fn copying() -> io::Result<Self> {
+        Ok(Self { contents: Contents::default(), store: Store::Spool(Spool::new()?) })
+    }
+
+    /// Keeps a file of `size` bytes if it is wanted. Gives its place in the list.
+    pub(super) fn keep(
+        &mut self,
+        from: &mut impl Read,
+        size: u64,
+        name: &str,
+        limits: &Limits,
+    ) -> Option<usize> {
+        self.keep_at(from, (0, size), name, limits)
+    }
+
+    /// The same for a file that begins at a position of the archive.
+    fn keep_at(
+        &mut self,
+        from: &mut impl Read,
+        (position, size): (u64, u64),
+        name: &str,
+        limits: &Limits,
+    ) -> Option<usize> {
+        let mut start = [0; START];
+        let got = match fill(from, &mut start) {
+            Ok(got) => got,
+            Err(error) => {
+                self.contents.refuse(name, error.to_string());
+                return None;
+            }
+        };
+        let start = start.get(..got).unwrap_or_default();
+        let program = is_program(start);
+        let package = !program && is_package(start);
+        let manifest =
+            start.trim_ascii_start().starts_with(b"{") || start.trim_ascii_start().starts_with(b"[");
+        let wanted = program || package || (manifest && size <= MOST_MANIFEST);
+        if !wanted {
+            self.contents.skipped += 1;
+            return None;
+        }
+        // Packages are read as streams with limits of their own.
+        let limit = if package { limits.package_bytes } else { limits.stream_bytes };
+        let bytes = if size > limit {
+            Err(format!("refused: {size} bytes, more than {limit}"))
+        } else {
+            match &mut self.store {
+                Store::Parts(input) => {
+                    input.part(position, size).ok_or_else(|| "the archive ends inside it".to_owned())
+                }
+                Store::Spool(spool) => {
+                    let whole = io::Cursor::new(start.to_vec()).chain(from);
+                    match spool.keep(whole, limit) {
+                        Ok((_, copied)) if copied != size => Err("the archive ends inside it".to_owned()),
+                        Ok((at, copied)) => spool.part(at, copied).map_err(|error| error.to_string()),
+                        Err(error) => Err(error.to_string()),
+                    }
+                }
+            }
+        };
+        let id = self.contents.found.len();
+        self.contents.found.push(Found { name: name.to_owned(), bytes, is_program: program, id });
+        Some(id)
     }
 }
 
@@ -191,7 +275,10 @@ fn is_program(start: &[u8]) -> bool {
 }
 
 fn is_package(start: &[u8]) -> bool {
-    start.starts_with(b"!<arch>\ndebian-binary") || super::stream::is_compressed(start) || is_tar(start)
+    start.starts_with(b"!<arch>\ndebian-binary")
+        || start.starts_with(super::rpm::MAGIC)
+        || super::stream::is_compressed(start)
+        || is_tar(start)
 }
 
 /// Extended headers that hold for the next entry.
@@ -201,8 +288,7 @@ struct Pending {
     link: Option<Vec<u8>>,
 }
 
-fn read(from: impl Read, store: &Store, limits: &Limits) -> Contents {
-    let mut contents = Contents::default();
+fn read(from: impl Read, mut keeper: Keeper, limits: &Limits) -> Contents {
     let mut by_name: HashMap<String, usize> = HashMap::new();
     let mut archive = Archive::new(from);
     let entries = match archive.entries() {
@@ -215,20 +301,22 @@ fn read(from: impl Read, store: &Store, limits: &Limits) -> Contents {
         let mut entry = match entry {
             Ok(entry) => entry,
             Err(error) => {
-                contents.refuse("", format!("damaged after {count} entries: {error}; the rest is not read"));
+                keeper
+                    .contents
+                    .refuse("", format!("damaged after {count} entries: {error}; the rest is not read"));
                 break;
             }
         };
         count += 1;
         if count > limits.package_entries {
             let most = limits.package_entries;
-            contents.refuse("", format!("more than {most} entries; the rest is not read"));
+            keeper.contents.refuse("", format!("more than {most} entries; the rest is not read"));
             break;
         }
         let kind = entry.header().entry_type();
         if let Some(result) = extended(&mut entry, kind, &mut pending) {
             if let Err(why) = result {
-                contents.refuse("", format!("entry {count}: {why}; the rest is not read"));
+                keeper.contents.refuse("", format!("entry {count}: {why}; the rest is not read"));
                 break;
             }
             continue;
@@ -239,43 +327,43 @@ fn read(from: impl Read, store: &Store, limits: &Limits) -> Contents {
             Ok(name) => name,
             Err(why) => {
                 let shown = String::from_utf8_lossy(raw.get(..200).unwrap_or(&raw)).into_owned();
-                contents.refuse(&shown, format!("refused: {why}"));
+                keeper.contents.refuse(&shown, format!("refused: {why}"));
                 continue;
             }
         };
         match kind {
-            EntryType::Directory => contents.events.push((name, Event::Directory)),
+            EntryType::Directory => keeper.contents.events.push((name, Event::Directory)),
             EntryType::Symlink => {
                 let target = String::from_utf8_lossy(&link.unwrap_or_default()).into_owned();
-                contents.events.push((name, Event::Symlink(target)));
+                keeper.contents.events.push((name, Event::Symlink(target)));
             }
             EntryType::Link => {
                 let target = link.and_then(|link| clean(&link).ok());
                 let of = target.and_then(|target| by_name.get(&target).copied());
-                if let Some(mut linked) = of.and_then(|at| contents.found.get(at).cloned()) {
-                    linked.name.clone_from(&name);
-                    by_name.insert(name.clone(), contents.found.len());
-                    contents.events.push((name, Event::File(Some(contents.found.len()))));
-                    contents.found.push(linked);
-                } else {
-                    contents.events.push((name, Event::File(None)));
-                }
-            }
-            kind if kind.is_file() || kind.is_contiguous() => {
-                let at = keep(&mut entry, &name, store, limits, &mut contents);
+                let at = of.and_then(|of| keeper.contents.link(of, name.clone()));
                 if let Some(at) = at {
                     by_name.insert(name.clone(), at);
                 }
-                contents.events.push((name, Event::File(at)));
+                keeper.contents.events.push((name, Event::File(at)));
+            }
+            kind if kind.is_file() || kind.is_contiguous() => {
+                let place = (entry.raw_file_position(), entry.size());
+                let at = keeper.keep_at(&mut entry, place, &name, limits);
+                if let Some(at) = at {
+                    by_name.insert(name.clone(), at);
+                }
+                keeper.contents.events.push((name, Event::File(at)));
             }
             EntryType::GNUSparse => {
-                contents.refuse(&name, "refused: a sparse file of GNU tar, which is not read".to_owned());
+                keeper
+                    .contents
+                    .refuse(&name, "refused: a sparse file of GNU tar, which is not read".to_owned());
             }
             // Devices and FIFOs are never opened.
-            _ => contents.events.push((name, Event::File(None))),
+            _ => keeper.contents.events.push((name, Event::File(None))),
         }
     }
-    contents
+    keeper.contents
 }
 
 /// Takes an extended header: a long name of GNU tar, or the records of pax. `None` if the entry is none.
@@ -315,56 +403,4 @@ fn extended<R: Read>(
         }
     }
     Some(Ok(()))
-}
-
-/// Keeps a file if it is wanted. Gives its place in the list.
-fn keep<R: Read>(
-    entry: &mut tar::Entry<'_, R>,
-    name: &str,
-    store: &Store,
-    limits: &Limits,
-    contents: &mut Contents,
-) -> Option<usize> {
-    let size = entry.size();
-    let position = entry.raw_file_position();
-    let mut start = [0; START];
-    let got = match fill(entry, &mut start) {
-        Ok(got) => got,
-        Err(error) => {
-            contents.refuse(name, error.to_string());
-            return None;
-        }
-    };
-    let start = start.get(..got).unwrap_or_default();
-    let program = is_program(start);
-    let package = !program && is_package(start);
-    let manifest = start.trim_ascii_start().starts_with(b"{") || start.trim_ascii_start().starts_with(b"[");
-    let wanted = program || package || (manifest && size <= MOST_MANIFEST);
-    if !wanted {
-        contents.skipped += 1;
-        return None;
-    }
-    // Packages are read as streams with limits of their own.
-    let limit = if package { limits.package_bytes } else { limits.stream_bytes };
-    let bytes = if size > limit {
-        Err(format!("refused: {size} bytes, more than {limit}"))
-    } else {
-        match store {
-            Store::Parts(input) => {
-                input.part(position, size).ok_or_else(|| "the archive ends inside it".to_owned())
-            }
-            Store::Spool(spool) => {
-                let whole = io::Cursor::new(start.to_vec()).chain(entry);
-                let mut spool = spool.borrow_mut();
-                match spool.keep(whole, limit) {
-                    Ok((_, copied)) if copied != size => Err("the archive ends inside it".to_owned()),
-                    Ok((at, copied)) => spool.part(at, copied).map_err(|error| error.to_string()),
-                    Err(error) => Err(error.to_string()),
-                }
-            }
-        }
-    };
-    let id = contents.found.len();
-    contents.found.push(Found { name: name.to_owned(), bytes, is_program: program, id });
-    Some(id)
 }

@@ -11,10 +11,14 @@ const XZ_MEMORY: u32 = 256 << 10;
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const XZ: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0];
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+const BZIP2: &[u8] = b"BZh";
+/// The first block of bzip2 begins with the digits of pi behind the level.
+const BZIP2_BLOCK: &[u8] = &[0x31, 0x41, 0x59, 0x26, 0x53, 0x59];
 
-/// Whether bytes begin like gzip (RFC 1952), xz or Zstandard (RFC 8878).
+/// Whether bytes begin like gzip (RFC 1952), xz, Zstandard (RFC 8878) or bzip2.
 pub(super) fn is_compressed(start: &[u8]) -> bool {
-    [GZIP, XZ, ZSTD].iter().any(|magic| start.starts_with(magic))
+    let bzip2 = start.starts_with(BZIP2) && start.get(4..10) == Some(BZIP2_BLOCK);
+    bzip2 || [GZIP, XZ, ZSTD].iter().any(|magic| start.starts_with(magic))
 }
 
 /// Reads an input from its beginning.
@@ -62,7 +66,12 @@ pub(super) type Stream = Bounded<Box<dyn Read>>;
 
 /// Opens an input as a stream, decompressed by what it begins with.
 pub(super) fn open(input: &Input, limits: &Limits) -> io::Result<Stream> {
-    let mut start = [0; 8];
+    open_named(input, "", limits)
+}
+
+/// The same where the name of the compression is known: lzma has no mark of its own.
+pub(super) fn open_named(input: &Input, name: &str, limits: &Limits) -> io::Result<Stream> {
+    let mut start = [0; 10];
     let got = input.read_at(0, &mut start)?;
     let start = start.get(..got).unwrap_or_default();
     let raw = BufReader::with_capacity(WINDOW, InputReader::new(input));
@@ -72,6 +81,10 @@ pub(super) fn open(input: &Input, limits: &Limits) -> io::Result<Stream> {
         Box::new(lzma_rust2::XzReader::new_mem_limit(raw, true, XZ_MEMORY))
     } else if start.starts_with(ZSTD) {
         Box::new(Frames { raw: Some(raw), frame: None })
+    } else if is_compressed(start) {
+        Box::new(bzip2::bufread::MultiBzDecoder::new(raw))
+    } else if name == "lzma" {
+        Box::new(lzma_rust2::LzmaReader::new_mem_limit(raw, XZ_MEMORY, None)?)
     } else {
         Box::new(raw)
     };

@@ -1,0 +1,142 @@
+//! What a program loads besides itself: libraries and dynamic modules, by the loader's rules or as a process has them.
+
+use super::{Options, modules};
+use crate::facts::{DynamicModule, Facts, FoundBy, Kind, Library, Origin, Problem};
+use crate::image::linkage::hexadecimal;
+use crate::image::{Image, Input, notes};
+use crate::limits::Limits;
+use crate::target::Subject;
+use crate::target::mapped::{Mapped, mapped};
+use std::path::{Path, PathBuf};
+
+/// What a process has mapped, taken before the program is audited.
+pub(super) struct Running {
+    files: Vec<Mapped>,
+    problem: Option<Problem>,
+}
+
+impl Running {
+    /// Reads it; `None` if the target is no process.
+    pub(super) fn of(subject: &Subject) -> Option<Self> {
+        let pid = subject.process.as_ref()?.pid;
+        Some(match mapped(pid, subject.identity) {
+            Ok(files) => Self { files, problem: None },
+            Err(why) => Self { files: Vec::new(), problem: Some(Problem::notice("libraries-unknown", why)) },
+        })
+    }
+
+    /// Tells of libraries whose files were replaced, and of the dynamic modules of an nginx.
+    pub(super) fn tell(&self, subject: &Subject, facts: &mut Facts, options: &Options) {
+        facts.problems.extend(self.problem.iter().cloned());
+        let replaced = self.files.iter().filter(|file| is_replaced(file, &options.limits));
+        let replaced: Vec<String> = replaced.map(|file| file.path.to_string_lossy().into_owned()).collect();
+        if let Some(process) = &mut facts.process {
+            process.replaced = replaced;
+        }
+        let is_module = facts.product.as_ref().is_some_and(|product| product.name == "nginx-module");
+        let Some(nginx) = facts.nginx.as_mut().filter(|_| !is_module) else { return };
+        let mut server = None;
+        for file in &self.files {
+            let path = file.path.to_string_lossy().into_owned();
+            if nginx.dynamic_modules.iter().any(|known| known.path == path) {
+                continue;
+            }
+            let one = Subject {
+                input: file.bytes.as_ref().ok().map(|(input, _)| input.clone()),
+                ..Subject::new(&file.path, Origin::Process)
+            };
+            if one.input.is_none() {
+                continue;
+            }
+            let Some(module) = modules::module(&one, &path, options) else { continue };
+            if server.is_none() {
+                server = modules::server(subject, options);
+            }
+            // It is loaded: what nginx would say to it now is past.
+            let held = match &server {
+                Some(server) => crate::nginx::loadable(server, &module, false),
+                None => DynamicModule {
+                    path,
+                    name: module.names.first().cloned(),
+                    version: None,
+                    signature: module.signature.clone(),
+                    loadable: None,
+                    why_not: None,
+                },
+            };
+            nginx.dynamic_modules.push(DynamicModule { loadable: Some(true), why_not: None, ..held });
+        }
+    }
+
+    /// The files as targets.
+    pub(super) fn subjects(self, subject: &Subject) -> Vec<Subject> {
+        let by = subject.shown();
+        let root = subject.root.as_deref();
+        let files = self.files.into_iter().map(|file| {
+            let library = Library {
+                name: file.path.to_string_lossy().into_owned(),
+                needed_by: by.clone(),
+                found_by: FoundBy::Mapped,
+            };
+            let place = root.map(|root| root.join(file.path.strip_prefix("/").unwrap_or(&file.path)));
+            let (input, identity, refused) = match file.bytes {
+                Ok((input, identity)) => (Some(input), Some(identity), None),
+                Err(why) => (None, None, Some(why)),
+            };
+            Subject {
+                library: Some(library),
+                input,
+                identity,
+                refused,
+                place,
+                root: root.map(Path::to_path_buf),
+                ..Subject::new(file.path, Origin::File)
+            }
+        });
+        files.collect()
+    }
+}
+
+/// Whether a library runs that is not the one at its name now. The same build copied anew is the same library.
+fn is_replaced(file: &Mapped, limits: &Limits) -> bool {
+    if !file.replaced || !file.path.to_string_lossy().contains(".so") {
+        return false;
+    }
+    let id = |input: &Input| Some(hexadecimal(&notes::build_id(&Image::open(input.clone(), limits).ok()?)?));
+    let running = file.bytes.as_ref().ok().and_then(|(input, _)| id(input));
+    let installed = file.on_disk.as_ref().and_then(id);
+    running.is_none() || running != installed
+}
+
+/// The libraries that the loader would load for a program that lies in a file, as targets. What it would not find is a
+/// problem of the program.
+pub(super) fn resolved(subject: &Subject, facts: &mut Facts, options: &Options) -> Vec<Subject> {
+    let Some(resolver) = &options.libraries else { return Vec::new() };
+    let linked = facts
+        .elf
+        .as_ref()
+        .is_some_and(|elf| matches!(elf.kind, Kind::Executable | Kind::Pie | Kind::SharedObject));
+    // What is in a package or image is audited anyway, and its libraries are not those of this machine.
+    if !linked || subject.origin == Origin::Archive {
+        return Vec::new();
+    }
+    let Ok(input) = subject.open(options.limits.stream_bytes) else { return Vec::new() };
+    let modules: Vec<PathBuf> = facts
+        .nginx
+        .iter()
+        .flat_map(|nginx| &nginx.dynamic_modules)
+        .map(|module| PathBuf::from(&module.path))
+        .filter(|path| path.is_absolute())
+        .collect();
+    let Some(loaded) = resolver.resolve(&input, subject.place(), &modules) else { return Vec::new() };
+    for missing in loaded.missing {
+        let message = format!("the library {} (needed by {}): {}", missing.name, missing.by, missing.why);
+        facts.problems.push(Problem::notice("missing-library", message));
+    }
+    let found = loaded.found.into_iter().map(|found| Subject {
+        library: Some(Library { name: found.name, needed_by: found.by, found_by: found.how }),
+        identity: Some(found.identity),
+        ..Subject::new(found.path, Origin::File)
+    });
+    found.collect()
+}

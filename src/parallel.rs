@@ -1,0 +1,172 @@
+//! Work on many targets at the same time, with results in the order of the targets and bounded memory.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+
+/// Results that may wait for an earlier one, per thread: one huge file does not hold the others back, and a slow one
+/// does not let results pile up.
+const WINDOW: usize = 64;
+
+/// How many targets are worked on at the same time: what was asked for, otherwise one a processor.
+pub fn jobs(asked: Option<usize>) -> usize {
+    match asked {
+        Some(count) if count > 0 => count,
+        _ => std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
+    }
+}
+
+/// Hands every result to `sink` in the order of `items`, whatever the threads do. Items are taken as they come, so
+/// that a list may be longer than memory; at most `jobs` × 64 of them are under way or waiting. `sink` ends the
+/// work early with [`ControlFlow::Break`]; what is under way is then finished and dropped.
+pub fn ordered<I: Send, O: Send, B>(
+    jobs: usize,
+    items: impl Iterator<Item = I> + Send,
+    work: impl Fn(I) -> O + Sync,
+    mut sink: impl FnMut(O) -> ControlFlow<B>,
+) -> ControlFlow<B> {
+    if jobs < 2 {
+        for item in items {
+            sink(work(item))?;
+        }
+        return ControlFlow::Continue(());
+    }
+    let source = Mutex::new((0usize, items.fuse()));
+    let handed = Mutex::new(0usize);
+    let room = Condvar::new();
+    let stopped = AtomicBool::new(false);
+    let (send, receive) = mpsc::channel::<(usize, O)>();
+    let worker = |send: mpsc::Sender<(usize, O)>| {
+        loop {
+            let next = {
+                let mut source = lock(&source);
+                let mut done = lock(&handed);
+                while source.0 >= done.saturating_add(jobs.saturating_mul(WINDOW))
+                    && !stopped.load(Ordering::Relaxed)
+                {
+                    done = room.wait(done).unwrap_or_else(PoisonError::into_inner);
+                }
+                // Reading on may block, for example on a pipe: results must flow meanwhile.
+                drop(done);
+                if stopped.load(Ordering::Relaxed) {
+                    return;
+                }
+                source.1.next().map(|item| {
+                    source.0 += 1;
+                    (source.0 - 1, item)
+                })
+            };
+            let Some((index, item)) = next else { return };
+            if send.send((index, work(item))).is_err() {
+                return;
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..jobs {
+            let send = send.clone();
+            scope.spawn(|| worker(send));
+        }
+        drop(send);
+        let mut waiting = BTreeMap::new();
+        let mut wanted = 0;
+        for (index, result) in receive {
+            waiting.insert(index, result);
+            while let Some(result) = waiting.remove(&wanted) {
+                let flow = sink(result);
+                wanted += 1;
+                *lock(&handed) = wanted;
+                if flow.is_break() {
+                    stopped.store(true, Ordering::Relaxed);
+                }
+                room.notify_all();
+                flow?;
+            }
+        }
+        ControlFlow::Continue(())
+    })
+}
+
+/// A lock that a panic elsewhere does not take away.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+
+    fn squares(jobs: usize, count: usize) -> Vec<usize> {
+        let mut seen = Vec::new();
+        let flow: ControlFlow<()> = ordered(
+            jobs,
+            0..count,
+            |n| {
+                if n % 7 == 0 {
+                    std::thread::sleep(std::time::Duration::from_micros(200));
+                }
+                n * n
+            },
+            |n| {
+                seen.push(n);
+                ControlFlow::Continue(())
+            },
+        );
+        assert!(flow.is_continue());
+        seen
+    }
+
+    #[test]
+    fn results_come_in_order_whatever_the_threads_do() {
+        let expected: Vec<usize> = (0..1000).map(|n| n * n).collect();
+        for jobs in [1, 2, 3, 16] {
+            assert_eq!(squares(jobs, 1000), expected, "{jobs} jobs");
+        }
+        assert!(squares(4, 0).is_empty());
+    }
+
+    #[test]
+    fn a_slow_result_does_not_let_the_others_pile_up() {
+        let taken = AtomicUsize::new(0);
+        let seen = AtomicUsize::new(0);
+        let most = AtomicUsize::new(0);
+        let flow: ControlFlow<()> = ordered(
+            2,
+            (0..2000).inspect(|_| {
+                let ahead = taken.fetch_add(1, Ordering::SeqCst) + 1 - seen.load(Ordering::SeqCst);
+                most.fetch_max(ahead, Ordering::SeqCst);
+            }),
+            |n| {
+                if n == 0 {
+                    std::thread::sleep(std::time::Duration::from_millis(50));
+                }
+            },
+            |()| {
+                seen.fetch_add(1, Ordering::SeqCst);
+                ControlFlow::Continue(())
+            },
+        );
+        assert!(flow.is_continue());
+        assert_eq!(seen.load(Ordering::SeqCst), 2000);
+        let most = most.load(Ordering::SeqCst);
+        assert!(most <= 2 * WINDOW + 2, "{most} under way");
+    }
+
+    #[test]
+    fn an_early_end_leaves_an_endless_list() {
+        let mut last = 0;
+        let flow = ordered(
+            3,
+            0usize..,
+            |n| n,
+            |n| {
+                last = n;
+                if n == 100 { ControlFlow::Break("enough") } else { ControlFlow::Continue(()) }
+            },
+        );
+        assert_eq!((flow, last), (ControlFlow::Break("enough"), 100));
+    }
+}

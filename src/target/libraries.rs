@@ -1,0 +1,401 @@
+//! Which libraries the dynamic loader would load for a program.
+//!
+//! Followed are the loaders of glibc (ld.so(8), `elf/dl-load.c`) and musl (`ldso/dynlink.c`): names with a slash,
+//! `DT_RPATH` of the object and of those that brought it, `DT_RUNPATH`, the directories of `/etc/ld.so.conf` and its
+//! includes, the default directories, `/etc/ld.so.preload`; a file for another machine is passed over. All of it
+//! inside the root file system. Not followed are `LD_LIBRARY_PATH` (it belongs to a process, and of a process the
+//! mapped files are read), variants of a library for newer processors (`glibc-hwcaps`) and `dlopen`.
+
+use crate::facts::FoundBy;
+use crate::image::confined::{open_inside, seen_from};
+use crate::image::linkage::{self, Linkage};
+use crate::image::{Image, Input};
+use crate::limits::Limits;
+use crate::parallel::lock;
+use object::elf;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock};
+
+mod places;
+
+use places::{Loader, expand};
+
+/// Most objects loaded for one program; a web browser has about 150.
+const MOST_OBJECTS: usize = 2000;
+/// Most directories in one search path.
+const MOST_FOLDERS: usize = 256;
+/// `DF_1_NODEFLIB`: the default directories are not searched.
+const DF_1_NODEFLIB: u64 = 0x800;
+/// Most candidates remembered between programs.
+const MOST_REMEMBERED: usize = 20_000;
+
+/// A library as it was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Where it lies, links followed.
+    pub path: PathBuf,
+    /// Device and inode.
+    pub identity: (u64, u64),
+    /// The name it was asked for by.
+    pub name: String,
+    /// Who asked: a file name without its folder.
+    pub by: String,
+    /// Where it was found.
+    pub how: FoundBy,
+}
+
+/// A library that is not there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// The name it was asked for by.
+    pub name: String,
+    /// Who asked: a file name without its folder.
+    pub by: String,
+    /// What is known of why.
+    pub why: String,
+}
+
+/// What the loader would do.
+#[derive(Debug, Default)]
+pub struct Loaded {
+    /// In the order of loading; the program itself is not among them.
+    pub found: Vec<Found>,
+    /// What it would not find.
+    pub missing: Vec<Missing>,
+}
+
+/// Resolves the libraries of many programs in one root file system.
+#[derive(Debug)]
+pub struct Resolver {
+    root: PathBuf,
+    limits: Limits,
+    conf: OnceLock<Vec<PathBuf>>,
+    remembered: Mutex<HashMap<PathBuf, Option<Arc<Candidate>>>>,
+}
+
+/// A file that was looked at.
+#[derive(Debug)]
+struct Candidate {
+    /// Links followed.
+    path: PathBuf,
+    identity: (u64, u64),
+    machine: Machine,
+    linkage: Linkage,
+}
+
+/// What two objects must have in common to be loaded together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Machine {
+    code: elf::Machine,
+    is_64: bool,
+    little_endian: bool,
+}
+
+impl Machine {
+    fn of(image: &Image) -> Self {
+        let header = &image.header;
+        Self { code: header.machine, is_64: header.is_64, little_endian: header.little_endian }
+    }
+}
+
+/// An object in the loader's list.
+struct Object {
+    candidate: Arc<Candidate>,
+    /// Its base name.
+    shown: String,
+    /// Its folder inside the root, for `$ORIGIN`.
+    origin: Option<PathBuf>,
+    /// Which object brought it.
+    loader: Option<usize>,
+    names: Vec<Vec<u8>>,
+}
+
+impl Resolver {
+    /// A resolver for a root file system; `None` is the running system's.
+    pub fn new(root: Option<&Path>, limits: &Limits) -> Self {
+        let root = root.map_or_else(|| PathBuf::from("/"), Path::to_path_buf);
+        Self { root, limits: limits.clone(), conf: OnceLock::new(), remembered: Mutex::default() }
+    }
+
+    /// Everything that the loader would load for the program `input`, which lies at `place`, and for `extra`: files that
+    /// it loads later by a path inside the root (nginx modules), asked for by `by`.
+    pub fn resolve(&self, input: &Input, place: &Path, extra: &[PathBuf]) -> Option<Loaded> {
+        let image = Image::open(input.clone(), &self.limits).ok()?;
+        let linkage = linkage::read(&image);
+        if !linkage.linked {
+            return None;
+        }
+        let inside = seen_from(&self.root, &place.canonicalize().unwrap_or_else(|_| place.to_path_buf()));
+        let identity = std::fs::metadata(place).map(|found| (found.dev(), found.ino())).unwrap_or_default();
+        let candidate =
+            Candidate { path: place.to_path_buf(), identity, machine: Machine::of(&image), linkage };
+        Some(self.load(Arc::new(candidate), inside.as_deref(), extra))
+    }
+
+    fn load(&self, program: Arc<Candidate>, inside: Option<&Path>, extra: &[PathBuf]) -> Loaded {
+        let mut loaded = Loaded::default();
+        let machine = program.machine;
+        let loader = Loader::of(&program.linkage, machine.is_64, machine.code);
+        let interpreter = program.linkage.interpreter.clone();
+        let dynamic = program.linkage.has_dynamic;
+        let mut objects = vec![Object {
+            shown: base_name(&program.path),
+            origin: inside.and_then(Path::parent).map(Path::to_path_buf),
+            loader: None,
+            names: Vec::new(),
+            candidate: program,
+        }];
+        let mut seen: HashSet<(u64, u64)> = HashSet::new();
+        if let Some(name) = interpreter.filter(|_| dynamic) {
+            let path = PathBuf::from(OsStr::from_bytes(&name));
+            match self.candidate(&path, machine) {
+                Some(found) => {
+                    add(&mut objects, &mut loaded, &mut seen, found, &path, (0, name), FoundBy::Interpreter);
+                }
+                None => {
+                    miss(&mut loaded, &objects, 0, &name, "the program interpreter is not there".to_owned())
+                }
+            }
+        }
+        if dynamic && !loader.musl {
+            for path in places::preloaded(&self.root) {
+                let name = path.as_os_str().as_bytes().to_vec();
+                if path.is_absolute()
+                    && let Some(found) = self.candidate(&path, machine)
+                {
+                    add(&mut objects, &mut loaded, &mut seen, found, &path, (0, name), FoundBy::Preload);
+                }
+            }
+        }
+        for path in extra {
+            let name = path.as_os_str().as_bytes().to_vec();
+            match self.candidate(path, machine) {
+                Some(found) => {
+                    add(&mut objects, &mut loaded, &mut seen, found, path, (0, name), FoundBy::LoadModule);
+                }
+                None => miss(&mut loaded, &objects, 0, &name, "the module is not there".to_owned()),
+            }
+        }
+        let mut queue: VecDeque<usize> = (0..objects.len()).collect();
+        while let Some(at) = queue.pop_front() {
+            let Some(needed) = objects.get(at).map(|object| object.candidate.linkage.needed.clone()) else {
+                continue;
+            };
+            for name in needed {
+                if objects.len() >= MOST_OBJECTS {
+                    miss(&mut loaded, &objects, at, &name, format!("more than {MOST_OBJECTS} libraries"));
+                    return loaded;
+                }
+                // A library that is there already is not looked for, whatever name it was found by.
+                let known = objects.iter_mut().find(|object| {
+                    object.candidate.linkage.soname.as_ref() == Some(&name) || object.names.contains(&name)
+                });
+                if known.is_some() {
+                    continue;
+                }
+                match self.find(&objects, at, &name, &loader) {
+                    Ok((candidate, path, how)) => {
+                        let before = objects.len();
+                        add(&mut objects, &mut loaded, &mut seen, candidate, &path, (at, name), how);
+                        queue.extend(before..objects.len());
+                    }
+                    Err(why) => miss(&mut loaded, &objects, at, &name, why),
+                }
+            }
+        }
+        loaded
+    }
+
+    /// Looks for a library in the loader's order.
+    fn find(
+        &self,
+        objects: &[Object],
+        at: usize,
+        name: &[u8],
+        loader: &Loader,
+    ) -> Result<(Arc<Candidate>, PathBuf, FoundBy), String> {
+        let Some(object) = objects.get(at) else { return Err("not found".to_owned()) };
+        let machine = object.candidate.machine;
+        if name.contains(&b'/') {
+            for path in expand(name, object.origin.as_deref(), loader) {
+                if !path.is_absolute() {
+                    return Err("a path relative to the working directory of the process".to_owned());
+                }
+                if let Some(found) = self.candidate(&path, machine) {
+                    return Ok((found, path, FoundBy::Path));
+                }
+            }
+            return Err("nothing at that path".to_owned());
+        }
+        let file = Path::new(OsStr::from_bytes(name));
+        let mut other = None;
+        let mut tried = HashSet::new();
+        for (folder, how) in self.folders(objects, at, loader) {
+            if !tried.insert(folder.clone()) {
+                continue;
+            }
+            let path = folder.join(file);
+            if let Some(found) = self.candidate(&path, machine) {
+                return Ok((found, path, how));
+            }
+            if other.is_none() && self.remembered(&path).is_some() {
+                other = Some(path);
+            }
+        }
+        Err(match other {
+            Some(path) => format!("not found; {} is for another machine", path.display()),
+            None => "not found".to_owned(),
+        })
+    }
+
+    /// The directories that are searched for what an object needs, in order.
+    fn folders(&self, objects: &[Object], at: usize, loader: &Loader) -> Vec<(PathBuf, FoundBy)> {
+        let mut folders = Vec::new();
+        let mut add = |list: &[u8], object: &Object, how: FoundBy| {
+            for part in list.split(|&byte| byte == b':' || (loader.musl && byte == b'\n')) {
+                // An empty part and a relative one mean the working directory, which belongs to a process.
+                for folder in expand(part, object.origin.as_deref(), loader) {
+                    if folder.is_absolute() && folders.len() < MOST_FOLDERS {
+                        folders.push((folder, how));
+                    }
+                }
+            }
+        };
+        let runpath = objects.get(at).and_then(|object| object.candidate.linkage.runpath.clone());
+        let mut next = Some(at);
+        for _ in 0..objects.len() {
+            let Some(object) = next.and_then(|at| objects.get(at)) else { break };
+            let linkage = &object.candidate.linkage;
+            if loader.musl {
+                // musl knows no difference between the two.
+                if let Some(list) = linkage.runpath.as_ref().or(linkage.rpath.as_ref()) {
+                    let how = if linkage.runpath.is_some() { FoundBy::Runpath } else { FoundBy::Rpath };
+                    add(list, object, how);
+                }
+            } else if runpath.is_none()
+                && linkage.runpath.is_none()
+                && let Some(list) = &linkage.rpath
+            {
+                add(list, object, FoundBy::Rpath);
+            }
+            next = object.loader;
+        }
+        // The program's own DT_RPATH holds for everything, also for what it did not bring itself.
+        if !loader.musl
+            && runpath.is_none()
+            && let Some(program) = objects.first()
+            && program.candidate.linkage.runpath.is_none()
+            && let Some(list) = &program.candidate.linkage.rpath
+        {
+            add(list, program, FoundBy::Rpath);
+        }
+        if !loader.musl
+            && let (Some(list), Some(object)) = (&runpath, objects.get(at))
+        {
+            add(list, object, FoundBy::Runpath);
+        }
+        let no_default =
+            objects.get(at).is_some_and(|object| object.candidate.linkage.flags_1 & DF_1_NODEFLIB != 0);
+        if !no_default || loader.musl {
+            let conf = self
+                .conf
+                .get_or_init(|| if loader.musl { Vec::new() } else { places::configured(&self.root) });
+            if !loader.musl {
+                folders.extend(conf.iter().map(|folder| (folder.clone(), FoundBy::Configuration)));
+            }
+            folders.extend(loader.default_folders(&self.root).map(|folder| (folder, FoundBy::Default)));
+        }
+        folders
+    }
+
+    /// A file that can be loaded beside objects for this machine.
+    fn candidate(&self, path: &Path, machine: Machine) -> Option<Arc<Candidate>> {
+        self.remembered(path).filter(|candidate| {
+            // An object without a machine in common is passed over (`open_verify` in `elf/dl-load.c`).
+            candidate.machine == machine
+        })
+    }
+
+    fn remembered(&self, path: &Path) -> Option<Arc<Candidate>> {
+        if let Some(known) = lock(&self.remembered).get(path) {
+            return known.clone();
+        }
+        let candidate = self.look(path).map(Arc::new);
+        let mut remembered = lock(&self.remembered);
+        if remembered.len() >= MOST_REMEMBERED {
+            remembered.clear();
+        }
+        remembered.insert(path.to_path_buf(), candidate.clone());
+        candidate
+    }
+
+    fn look(&self, path: &Path) -> Option<Candidate> {
+        let (file, place) = open_inside(&self.root, path).ok()?;
+        let found = file.metadata().ok()?;
+        let image = Image::open(Input::file(file).ok()?, &self.limits).ok()?;
+        if image.header.kind != elf::ET_DYN {
+            return None;
+        }
+        let linkage = linkage::read(&image);
+        Some(Candidate {
+            path: place,
+            identity: (found.dev(), found.ino()),
+            machine: Machine::of(&image),
+            linkage,
+        })
+    }
+}
+
+/// Adds an object, or a name of one that is there already.
+fn add(
+    objects: &mut Vec<Object>,
+    loaded: &mut Loaded,
+    seen: &mut HashSet<(u64, u64)>,
+    candidate: Arc<Candidate>,
+    path: &Path,
+    (by, name): (usize, Vec<u8>),
+    how: FoundBy,
+) {
+    if let Some(object) = objects.iter_mut().find(|object| object.candidate.identity == candidate.identity) {
+        object.names.push(name);
+        return;
+    }
+    if seen.insert(candidate.identity) {
+        loaded.found.push(Found {
+            path: candidate.path.clone(),
+            identity: candidate.identity,
+            name: String::from_utf8_lossy(&name).into_owned(),
+            by: objects.get(by).map(|object| object.shown.clone()).unwrap_or_default(),
+            how,
+        });
+    }
+    objects.push(Object {
+        shown: base_name(path),
+        origin: path.parent().map(Path::to_path_buf),
+        loader: Some(by),
+        names: vec![name],
+        candidate,
+    });
+}
+
+fn miss(loaded: &mut Loaded, objects: &[Object], by: usize, name: &[u8], why: String) {
+    let missing = Missing {
+        name: String::from_utf8_lossy(name).into_owned(),
+        by: objects.get(by).map(|object| object.shown.clone()).unwrap_or_default(),
+        why,
+    };
+    if !loaded.missing.iter().any(|known| known.name == missing.name) {
+        loaded.missing.push(missing);
+    }
+}
+
+fn base_name(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests;
