@@ -225,7 +225,7 @@ def print_mixtures(rows):
     )
     lines = []
     for r in rows:
-        if "ngx_http_upstream" in r["unit"]:
+        if r["unit"] == "src_http_ngx_http_upstream.c":
             share = f"{100 * r['located'] / max(1, r['bytes']):.1f} %"
             lines.append([r["truth"], r["compiler"], r["variant"], r["said"], share if r["truth"].endswith("O0 file") else "", "; ".join(r["modules"])[:60]])
     if lines:

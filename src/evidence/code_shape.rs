@@ -308,10 +308,16 @@ fn states(
     for &index in selected {
         let Some(function) = functions.get(index) else { continue };
         shape.counts.functions += 1;
-        let mut judged =
-            Judged { start: function.start, end: function.end, state: State::NotJudged, tail_call: false };
+        let mut judged = Judged {
+            start: function.start,
+            end: function.end,
+            state: State::NotJudged,
+            tail_call: false,
+            frame_pointer: false,
+        };
         if let Some((_, f)) = measured.next_if(|(i, _)| *i == index) {
             judged.tail_call = !f.thunk && (f.jumps_through_pointer || f.jumps_out.into_iter().any(is_tail));
+            judged.frame_pointer = f.frame_pointer;
             judged.state = features::state(f, judged.tail_call, machine.arguments);
             if judged.state != State::NotJudged {
                 shape.totals.add(f, judged.tail_call);
