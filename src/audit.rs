@@ -348,7 +348,11 @@ fn name_functions(
     ranges: &[Range<u64>],
     table: &mut FunctionTable,
 ) {
+    let around = ranges.first().map_or(0, |r| r.start)..ranges.last().map_or(0, |r| r.end);
     let inside = |address: u64| {
+        if !around.contains(&address) {
+            return false;
+        }
         let after = ranges.partition_point(|r| r.start <= address);
         after.checked_sub(1).and_then(|i| ranges.get(i)).is_some_and(|r| address < r.end)
     };
