@@ -292,7 +292,7 @@ impl CodeSeen {
             if self.cross_check_only || self.within(range).nth(1).is_none() {
                 pieces.push(range.clone());
             } else {
-                pieces.extend(account::split(range.clone(), &bounds));
+                pieces.extend(account::split(range.clone(), &bounds, Clone::clone));
             }
         }
         pieces
@@ -377,6 +377,20 @@ fn fallback(
     }
 }
 
+/// Whether units describe the lesser part of the code, and the rest was seen to be optimized and no more: then a level
+/// of theirs is not the lowest that may be there.
+fn mostly_shaped(seen: &Witnessed, optimization: &Optimization, judged: &[&Unit]) -> bool {
+    let described: u64 = judged.iter().map(|unit| unit.text_bytes).sum();
+    let shaped: u64 = optimization
+        .by_level
+        .iter()
+        .filter(|share| share.level == Level::Optimized)
+        .map(|share| share.text_bytes)
+        .sum();
+    let of_units: u64 = judged.iter().filter(|u| u.level == Level::Optimized).map(|u| u.text_bytes).sum();
+    !seen.relocatable && !judged.is_empty() && shaped.saturating_sub(of_units) > described
+}
+
 /// What a level recorded for some part says of the whole. Where the rest was seen to be optimized and no more, a level
 /// above what that means is not the lowest that may be there.
 fn of_some(level: Level, by_level: &[LevelShare]) -> (Level, Strength, Vec<Source>) {
@@ -423,6 +437,13 @@ fn conclude(outcome: &mut Outcome, seen: &Witnessed, fallback: (Level, Strength,
     }
     candidates.sort_by_key(|(level, strength, _)| (*level, std::cmp::Reverse(*strength)));
     if let Some((level, strength, sources)) = candidates.into_iter().next() {
+        let (level, strength, sources) =
+            if mostly_shaped(seen, optimization, &judged) && level.satisfies(Level::O2) == Satisfies::Yes {
+                let seen_in = std::iter::once(Source::CodeShape).chain(sources).collect();
+                (Level::Optimized, Strength::Inferred, seen_in)
+            } else {
+                (level, strength, sources)
+            };
         optimization.level = level;
         optimization.strength = strength;
         optimization.sources = sources;

@@ -141,28 +141,15 @@ fn add_modules(out: &mut NginxFacts, listed: Option<Vec<Module>>, is_module: boo
     }
     if !is_module {
         let missing = contradicted(&out.product, &expected, &modules, &arguments);
-        if !missing.is_empty() {
-            out.conflicts.push(Conflict {
-                fact: "nginx.modules".to_owned(),
-                claims: vec![
-                    modules_claim(
-                        &missing,
-                        Strength::Declared,
-                        Source::ConfigureArguments,
-                        "asked for by options",
-                    ),
-                    modules_claim(&[], Strength::Structural, Source::ModuleTable, "not in the module table"),
-                ],
-            });
-        }
         let unasked = unasked(&out.product, &expected, &modules, out.nginx.configure_arguments.is_some());
-        if !unasked.is_empty() {
-            let none = "no option asks for them, and they are not there by default";
+        if !missing.is_empty() || !unasked.is_empty() {
+            let asked = if missing.is_empty() { "no option asks for these" } else { "asked for by options" };
+            let there = if unasked.is_empty() { "not in the module table" } else { "in the module table" };
             out.conflicts.push(Conflict {
                 fact: "nginx.modules".to_owned(),
                 claims: vec![
-                    modules_claim(&[], Strength::Declared, Source::ConfigureArguments, none),
-                    modules_claim(&unasked, Strength::Structural, Source::ModuleTable, "in the module table"),
+                    modules_claim(&missing, Strength::Declared, Source::ConfigureArguments, asked),
+                    modules_claim(&unasked, Strength::Structural, Source::ModuleTable, there),
                 ],
             });
         }

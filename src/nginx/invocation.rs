@@ -58,13 +58,13 @@ fn read(command: &[u8]) -> Result<Option<Invocation>, String> {
     let Some(title) = ["nginx: ", "angie: "].iter().find_map(|name| first.strip_prefix(name)) else {
         return options(words.get(1..).unwrap_or_default(), false).map(Some);
     };
-    let joined = if let Some(rest) = title.strip_prefix("master process ") {
-        rest
-    } else if title.contains(" process v")
+    let joined = if first.starts_with("angie: ")
         && let Some((_, rest)) = title.split_once(" [")
     {
         // Angie: `master process v1.12.1 #1 [angie -c FILE]`.
         rest.strip_suffix(']').ok_or("its title is cut, so its arguments are not known")?
+    } else if let Some(rest) = title.strip_prefix("master process ") {
+        rest
     } else {
         return Ok(None);
     };

@@ -1,6 +1,7 @@
 //! How patterns of a policy are held against names: paths, units, modules, flags.
 
 use super::{Matcher, Pattern};
+use crate::nginx::catalogue;
 use std::borrow::Cow;
 
 /// Memory a compiled regular expression may take, in bytes.
@@ -113,14 +114,13 @@ pub fn module_names(symbol: &str) -> Vec<&str> {
     names
 }
 
-/// Whether a pattern covers a module, by any of its [`module_names`]. A name may also be written as in nginx's
-/// options: `http_gunzip_module`.
+/// Whether a pattern covers a module: by its short or full symbol name, by the name of its option, by a glob over these,
+/// or by a regular expression over the symbol, short or full.
 pub fn module_matches(pattern: &Pattern, symbol: &str) -> bool {
-    if module_names(symbol).into_iter().any(|name| pattern.matches(name)) {
-        return true;
+    match &pattern.matcher {
+        Matcher::Glob(_) => catalogue::module_names_match(&pattern.text, symbol),
+        Matcher::Regex(regex) => regex.is_match(symbol) || regex.is_match(catalogue::short_name(symbol)),
     }
-    let option = symbol.strip_prefix("ngx_").and_then(|bare| bare.strip_suffix("_filter_module"));
-    option.is_some_and(|option| pattern.matches(&format!("{option}_module")))
 }
 
 #[cfg(test)]

@@ -85,10 +85,15 @@ fn draft<'a>(context: &Context<'a>, conflict: &Conflict) -> Draft<'a> {
         .iter()
         .filter_map(|claim| claim.quote.as_ref().map(|quote| format!("{}: {quote}", claim.strength.as_str())))
         .collect();
-    let draft =
-        Draft::violation(conflict.fact.clone(), message).evidence(strength, &sources).known(known).remedy(
-            "rebuild from clean without a compiler cache; the compiler's own record outranks a declaration",
-        );
+    let remedy = if conflict.fact.starts_with("optimization") {
+        "rebuild from clean without a compiler cache; the compiler's own record outranks a declaration"
+    } else {
+        "a text in the file was edited, or is of another build: what the file's own structure shows is what runs"
+    };
+    let draft = Draft::violation(conflict.fact.clone(), message)
+        .evidence(strength, &sources)
+        .known(known)
+        .remedy(remedy);
     if hides_lower(context, conflict) { draft.severity(Severity::Error) } else { draft }
 }
 

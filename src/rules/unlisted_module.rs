@@ -32,11 +32,12 @@
 
 use super::Rule;
 use super::check::{Context, Draft, Outcome, count, listed};
-use super::nginx_common::{is_infrastructure, missing_list, module_matches};
+use super::nginx_common::{is_infrastructure, missing_list};
 use crate::evidence::{Source, Strength};
 use crate::facts::{Module, ModuleOrigin};
 use crate::finding::Severity;
 use crate::nginx::catalogue;
+use crate::policy::matching::module_matches;
 
 /// The rule.
 pub const RULE: Rule = Rule {

@@ -6,7 +6,8 @@
 //! `optimization.minimum`. The order is O0 < Og < O1 < O2 < O3 < Ofast; Os and Oz count as O1 unless they are named in
 //! `optimization.allow`. Code that no unit describes is judged by its shape, run of functions by run of functions; a
 //! file without any description, as a whole. Units that meet the minimum but not `optimization.recommended` make a
-//! second finding, a warning. Statically linked library code is judged by `optimization.libraries` alone.
+//! second finding, a warning. Statically linked library code is judged by `optimization.libraries` alone. Where no code can
+//! be read, a library that nginx's configure arguments declare to be built along without optimization is named, too.
 //!
 //! ```text
 //! error[unoptimized-code]: 137 of 137 units are -O0 (policy: at least O2)

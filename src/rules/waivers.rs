@@ -82,7 +82,10 @@ fn applies(waiver: &Waiver, context: &Context<'_>, draft: &Draft<'_>, whole: &st
             || facts.member.as_deref().is_some_and(|member| path(&pattern.value, member))
     });
     let module = waiver.module.as_ref().is_none_or(|pattern| {
-        draft.module.as_deref().is_some_and(|name| super::nginx_common::module_matches(&pattern.value, name))
+        draft
+            .module
+            .as_deref()
+            .is_some_and(|name| crate::policy::matching::module_matches(&pattern.value, name))
     });
     let function = waiver.function.as_ref().is_none_or(|pattern| {
         !draft.functions.is_empty() && draft.functions.iter().all(|name| pattern.value.matches(name))

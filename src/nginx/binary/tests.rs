@@ -100,6 +100,8 @@ fn edited_texts_are_a_conflict_and_missing_ones_are_unknown() {
     let about: Vec<&str> = got.conflicts.iter().map(|c| c.fact.as_str()).collect();
     assert_eq!(about, ["nginx.modules", "product.version", "nginx.debug"]);
     assert_eq!(got.conflicts[0].claims[0].value, serde_json::json!(["ngx_http_dav_module"]));
+    // That one is there, and the text has no option for it.
+    assert_eq!(got.conflicts[0].claims[1].value, serde_json::json!(["ngx_http_gzip_static_module"]));
     assert_eq!(got.nginx.debug.value, Some(false));
     // Without any text the structures still tell the program and its version.
     let got = facts(&synthetic::nginx(WIDE, &MODULES, &[], &[])).unwrap();
