@@ -95,6 +95,7 @@ fn agrees(predicted: &DynamicModule, said: Option<&str>) -> bool {
     let why = predicted.why_not.as_deref().unwrap_or_default();
     match (predicted.loadable, said) {
         (Some(true), None) => true,
+        (Some(false), Some(said)) if why.contains("is linked statically") => said.starts_with("dlopen() "),
         (Some(false), Some(said)) => match said.split_once("undefined symbol: ") {
             Some((_, symbol)) => {
                 let symbol = symbol.trim_end_matches(')');
