@@ -10,9 +10,9 @@ say() { printf 'corpus: %s\n' "$*" >&2; }
 
 say "packages of compilers"
 apt-get install -y -qq --no-install-recommends gcc g++ golang-go gnat gfortran gdc gccgo gm2 ldc nasm yasm tcc \
-  clang-14 musl-tools upx-ucl libc6-dev python3-pip >/dev/null 2>&1 || {
+  musl-tools libc6-dev python3-pip >/dev/null 2>&1 || {
   # Not every mirror has every component.
-  for package in golang-go gnat gfortran gdc gccgo gm2 ldc nasm yasm tcc musl-tools upx-ucl; do
+  for package in golang-go gnat gfortran gdc gccgo gm2 ldc nasm yasm tcc musl-tools; do
     apt-get install -y -qq --no-install-recommends "$package" >/dev/null 2>&1 || say "no package $package"
   done
 }
@@ -78,7 +78,6 @@ has nasm && nasm -g -F dwarf -f elf64 n.asm -o nasm.o
 has yasm && yasm -g dwarf2 -f elf64 n.asm -o yasm.o
 has tcc && tcc -g -c many.c -o tcc.o
 has musl-gcc && musl-gcc -O2 -static many.c main.c -o musl-static
-has upx && upx -q -o packed static-plain >/dev/null
 if has go; then
   export GOPATH=$dir/gopath GOCACHE=$dir/gocache GOFLAGS=-mod=mod GO111MODULE=off
   go build -o go-default hello.go
@@ -97,6 +96,7 @@ if pip3 download -q --no-deps -d wheel ziglang >/dev/null 2>&1; then
   chmod +x "$zig"
   export ZIG_GLOBAL_CACHE_DIR=$dir/zigcache ZIG_LOCAL_CACHE_DIR=$dir/zigcache
   "$zig" cc -target x86_64-linux-musl -g -O1 many.c main.c -o zig-O1
+  # Objects are cached: what takes long, the C library, is compiled once.
   "$zig" cc -target x86_64-linux-musl -g -O0 many.c main.c -o zig-O0
   printf 'export fn twice(x: i32) i32 { return x * 2; }\n' > z.zig
   "$zig" build-obj -O ReleaseFast -target x86_64-linux-musl z.zig || say "no Zig object"

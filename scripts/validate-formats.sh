@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Holds the report formats against the programs that read them: Microsoft's SARIF validator, xmllint, promtool, a scrape
-# of node_exporter's textfile collector, the Nu HTML checker, and headless Chromium. The documents are of every kind of
-# report that tests/formats.rs makes: pass, fail, partial, error, empty, very many units and findings, hostile strings.
+# of node_exporter's textfile collector, the Nu HTML checker, and headless Chromium; and the alert rules in docs/.
+# The documents are of every kind of report that tests/formats.rs makes: pass, fail, partial, error, empty, very many units
+# and findings, hostile strings.
 #   usage: scripts/validate-formats.sh [DIRECTORY]     tools and documents go to DIRECTORY (default: target/formats)
 #   CHROMIUM=/usr/bin/chromium     Missing Debian packages are installed if this runs as root.
 set -euo pipefail
@@ -51,7 +52,7 @@ if [ ! -d "$work/node_modules/puppeteer-core" ]; then
     say "installing the validators"
     # Chromium comes from the system: puppeteer-core brings none.
     npm install --prefix "$work" --no-save --no-fund --no-audit --loglevel=error \
-        @microsoft/sarif-multitool@5.7.0 vnu-jar@26.9.27 puppeteer-core >/dev/null
+        @microsoft/sarif-multitool@5.7.0 vnu-jar@26.9.27 puppeteer-core@24.43.1 >/dev/null
 fi
 sarif=$(find "$work/node_modules/@microsoft" -name Sarif.Multitool -type f | head -n 1)
 vnu=$(find "$work/node_modules/vnu-jar" -name vnu.jar | head -n 1)
@@ -89,6 +90,10 @@ cp "$documents"/{fail,partial,error,empty}.check.prom "$textfiles/"
 cat "$textfiles"/*.prom >"$work/together.prom"
 scrape "$textfiles" "$work/together.prom"
 rm -rf "$textfiles"
+
+say "Prometheus: alert rules"
+promtool check rules "$root/docs/alerts.yml"
+promtool test rules "$root/docs/alerts.test.yml"
 
 say "HTML: Nu checker"
 # What is left out is about the characters of hostile names, which are shown as they are.

@@ -58,10 +58,10 @@ for file in ./usr/bin/flagaudit ./usr/share/man/man1/flagaudit.1.gz ./usr/share/
     grep -qxF "$file" "$work/contents" || fail "the package lacks $file"
 done
 if [ "$(id -u)" = 0 ] && ! dpkg -s flagaudit >/dev/null 2>&1; then
-    dpkg --install "$package" >/dev/null
+    apt-get -o DPkg::Lock::Timeout=300 install -y -qq "$package" >/dev/null
     cmp "$program" /usr/bin/flagaudit
     expect 0 /usr/bin/flagaudit check -p "$policy" /usr/bin/flagaudit
-    dpkg --purge flagaudit >/dev/null
+    apt-get -o DPkg::Lock::Timeout=300 purge -y -qq flagaudit >/dev/null
     test ! -e /usr/bin/flagaudit
 else
     dpkg-deb --extract "$package" "$work/package"

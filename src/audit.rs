@@ -3,19 +3,21 @@
 use crate::compiler::Level;
 use crate::evidence::{Claim, Held, Scope, Source, Strength};
 use crate::evidence::{annobin, build_string, comment, gcc_command_line, go_buildinfo};
-use crate::evidence::{hardening, imports, instrumentation};
+use crate::evidence::{hardening, imports, instrumentation, package_note};
 use crate::facts::{
     CompilerSeen, DebugInfo, Facts, Functions, Optimization, Problem, Product, Status, Unit, UnitKind,
 };
 use crate::image::functions::{self, FunctionTable};
 use crate::image::linkage::{self, Linkage};
+use crate::image::notes::Notes;
 use crate::image::pointers::Pointers;
 use crate::image::ranges;
 use crate::image::symbols::Symbols;
 use crate::image::{Image, ImageError, Input, archive, companion, notes};
 use crate::limits::Limits;
 use crate::nginx::{self, NginxFacts};
-use crate::reconcile::{self, Witnessed, account, units};
+use crate::reconcile::account::{self, Accounting};
+use crate::reconcile::{self, Witnessed, units};
 use crate::target::Subject;
 use crate::target::libraries::Resolver;
 use object::elf;
@@ -162,6 +164,7 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
     let linkage = linkage::read(image);
     facts.problems.extend(linkage.problems.iter().cloned());
     let notes = notes::read(image);
+    facts.problems.extend(notes.problems.iter().cloned());
     facts.elf = Some(linkage::elf_facts(image, &linkage, notes.build_id.as_deref()));
     let symbols = Symbols::new();
     let pointers = Pointers::read(image, &linkage);
@@ -172,6 +175,11 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
 
     let mut understood = debug::read(image, path, &notes, options, facts);
     understood.own_library(linkage.soname.as_deref());
+    for unit in understood.units.iter_mut().filter(|unit| unit.kind == UnitKind::Source) {
+        if crate::compiler::is_start_unit(&unit.name, &unit.ranges, image.header.entry) {
+            unit.kind = UnitKind::Toolchain;
+        }
+    }
     let mut table = functions::read(image);
     let shared = image.is_relocatable().then(|| understood.share_relocatable(members::text_size(image)));
     let mut seen =
@@ -181,12 +189,14 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
     if let Some(bytes) = shared {
         seen.account.bytes = bytes;
     } else {
-        seen.account = account_for(image, &seen.units, &table);
+        let mut accounting = accounting(image, &seen.units);
+        let undescribed = &accounting.gaps(&table).undescribed;
         // Symbols cost time and memory where there are many: they are read only to name what no unit describes.
-        if !seen.account.undescribed.is_empty() {
-            name_functions(image, &symbols, &linkage, &seen.account.undescribed, &mut table);
-            seen.account = account_for(image, &seen.units, &table);
+        if !undescribed.is_empty() {
+            name_functions(image, &symbols, &linkage, undescribed, &mut table);
+            accounting.gaps(&table);
         }
+        seen.account = accounting.finish();
         for (unit, bytes) in seen.units.iter_mut().zip(&seen.account.per_unit) {
             unit.text_bytes = *bytes;
         }
@@ -202,6 +212,7 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
     } else if !kernel {
         seen.declared = build_texts(image, &linkage, facts);
     }
+    take_package(image, &notes, facts);
     macros::tell_rest(&understood.defined, facts);
     seen.claims = std::mem::take(&mut facts.optimization.claims);
     let framed: Vec<Range<u64>> = table.functions.iter().map(|f| f.start..f.end).collect();
@@ -235,8 +246,9 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
     }
     facts.functions = code::functions(&table, &code, runs);
     let filters: Vec<u64> = if facts.nginx.is_some() {
-        let symbols = symbols.full(image).iter();
-        symbols.filter(|s| s.kind == elf::STT_FUNC && code::is_filter(s.name)).map(|s| s.value).collect()
+        let symbols = symbols.full(image);
+        let functions = symbols.entries().filter(|s| s.kind() == elf::STT_FUNC);
+        functions.filter(|s| code::is_filter(s.named(symbols).name)).map(|s| s.value).collect()
     } else {
         Vec::new()
     };
@@ -266,6 +278,18 @@ fn build_texts(image: &Image, linkage: &Linkage, facts: &mut Facts) -> Option<Cl
     facts.problems.extend(texts.problems);
     facts.build_strings = texts.found.into_iter().flat_map(|found| found.strings).collect();
     own.into_iter().next()
+}
+
+/// What the file says of the package it was built for. The program's own texts know better what it is.
+fn take_package(image: &Image, notes: &Notes, facts: &mut Facts) {
+    let note = notes.package.as_deref().map(package_note::read_note);
+    for package in note.into_iter().chain([package_note::read_crates(image)]) {
+        facts.problems.extend(package.problems);
+        facts.build_strings.extend(package.strings);
+        if facts.product.is_none() {
+            facts.product = package.product;
+        }
+    }
 }
 
 /// What compilers recorded outside the debug information. Returns the ranges of text that it speaks of. `unframed` is
@@ -304,7 +328,7 @@ fn recorded_elsewhere(
     ranges
 }
 
-fn account_for(image: &Image, units: &[Unit], table: &FunctionTable) -> account::Account {
+fn accounting<'i>(image: &'i Image, units: &[Unit]) -> Accounting<'i> {
     let described: Vec<account::Described<'_>> = units
         .iter()
         .map(|unit| account::Described {
@@ -313,7 +337,7 @@ fn account_for(image: &Image, units: &[Unit], table: &FunctionTable) -> account:
             link_time: unit.kind == UnitKind::LtoPartition,
         })
         .collect();
-    account::account(image, &described, table)
+    Accounting::new(image, &described)
 }
 
 /// Adds functions that only symbols know, and names, inside the given ranges.
@@ -331,8 +355,9 @@ fn name_functions(
     let full = symbols.full(image);
     let from = if full.is_empty() { symbols.dynamic(image, linkage) } else { full };
     let named: Vec<(u64, u64, String)> = from
-        .iter()
-        .filter(|s| s.kind == elf::STT_FUNC && !s.undefined && inside(s.value))
+        .entries()
+        .filter(|s| s.kind() == elf::STT_FUNC && !s.undefined() && inside(s.value))
+        .map(|s| s.named(from))
         .map(|s| (s.value, s.size, String::from_utf8_lossy(s.base_name()).into_owned()))
         .collect();
     table.add_symbols(image, named.iter().map(|(start, size, name)| (*start, *size, name.as_str())));

@@ -146,6 +146,7 @@ pub fn main() -> ExitCode {
             return ExitCode::from(if error.use_stderr() { INCOMPLETE } else { CLEAN });
         }
     };
+    raise_open_files();
     let status = match cli.command {
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
@@ -182,6 +183,15 @@ fn manual(names: &[String]) -> anyhow::Result<u8> {
     let mut text = Vec::new();
     clap_mangen::Man::new(command.clone()).render(&mut text)?;
     print(&text)
+}
+
+/// Allows as many open files as the system lets this process have: every package of a run is one, and so is the
+/// program of every process. The usual 1,024 are a default for programs that use `select`, which this one does not.
+fn raise_open_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    // Where it is not allowed, a run with too many says so of each.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 fn explain(rule: Option<&str>) -> anyhow::Result<u8> {

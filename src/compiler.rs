@@ -12,4 +12,4 @@ pub use level::{Level, Satisfies};
 pub use options::{LevelWord, Opt, Recorded};
 pub use producer::{Family, Producer, Role};
 pub use recorded_form::{RecordedForm, canonical, recorded_by};
-pub use unit_kind::{Library, library_of, unit_kind};
+pub use unit_kind::{Library, is_start_unit, library_of, unit_kind};

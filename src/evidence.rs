@@ -16,6 +16,7 @@ pub mod go_buildinfo;
 pub mod hardening;
 pub mod imports;
 pub mod instrumentation;
+pub mod package_note;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod texts;

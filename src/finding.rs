@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 mod fingerprint;
+mod symbol;
 pub use fingerprint::{fingerprint, normalise_unit, same_subject};
 
 /// How bad a finding is. Ordered from mildest to worst.
@@ -99,7 +100,7 @@ impl RangeRef {
     /// The range of a run of functions, named after its module, its unit or its first function.
     pub fn of(run: &crate::facts::FunctionRun) -> Self {
         let name = run.module.clone().or_else(|| run.unit.clone());
-        let name = name.or_else(|| run.name.as_ref().map(|name| format!("from {name} on,")));
+        let name = name.or_else(|| run.name.as_ref().map(|name| format!("from {} on,", symbol::brief(name))));
         Self { start: run.start, end: run.end, functions: run.functions, name }
     }
 }

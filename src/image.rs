@@ -258,6 +258,16 @@ impl Image {
         self.read(range.start, size, "loaded data").ok()
     }
 
+    /// Reads `size` bytes at a virtual address into a buffer that is used again; false if the file does not hold them.
+    pub fn read_address_into(&self, address: u64, size: u64, buffer: &mut Vec<u8>) -> bool {
+        let Some(range) = self.file_range(address, size) else { return false };
+        if size > self.limits.section_bytes || range.end > self.input.len() {
+            return false;
+        }
+        buffer.resize(size as usize, 0);
+        self.input.read_at(range.start, buffer).is_ok_and(|got| got as u64 == size)
+    }
+
     /// Reads a NUL-terminated string at a virtual address, up to `limit` bytes.
     pub fn read_c_string(&self, address: u64, limit: usize) -> Option<Vec<u8>> {
         let segment =

@@ -41,7 +41,7 @@ impl Default for Limits {
             units: 1 << 20,
             die_attributes: 20_000_000,
             functions: 4_000_000,
-            code_bytes: 64 << 20,
+            code_bytes: 256 << 20,
             archive_members: 100_000,
             text_bytes: 1 << 20,
             stream_bytes: 1 << 30,

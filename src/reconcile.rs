@@ -57,7 +57,7 @@ pub struct CodeSeen {
     pub sentence: String,
     /// Only a sample of recorded text was looked at, to hold it against the record.
     pub cross_check_only: bool,
-    /// What is said of the whole is said of these functions alone (C code in a Go program).
+    /// What is said of the whole is said of these functions alone: C code in a Go program, or all that a limit let be read.
     pub only_functions: bool,
 }
 
@@ -143,7 +143,8 @@ pub fn reconcile(mut seen: Witnessed) -> Outcome {
         }
     }
     let fallback = fallback(&seen, declared, recorded_elsewhere);
-    for range in &seen.account.undescribed {
+    let undescribed = seen.code.split(&seen.account.undescribed);
+    for range in &undescribed {
         let size = range.end - range.start;
         if let Some(level) = seen.recorded_at(range) {
             text.recorded += size;
@@ -283,6 +284,20 @@ impl CodeSeen {
         }
     }
 
+    /// Ranges cut where functions begin and end, where those were found in the code and nothing else tells of them.
+    fn split(&self, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
+        let bounds: Vec<Range<u64>> = self.functions.iter().map(|(range, _)| range.clone()).collect();
+        let mut pieces = Vec::with_capacity(ranges.len());
+        for range in ranges {
+            if self.cross_check_only || self.within(range).nth(1).is_none() {
+                pieces.push(range.clone());
+            } else {
+                pieces.extend(account::split(range.clone(), &bounds, Clone::clone));
+            }
+        }
+        pieces
+    }
+
     fn within(&self, range: &Range<u64>) -> impl Iterator<Item = &(Range<u64>, State)> {
         let first = self.functions.partition_point(|(f, _)| f.end <= range.start);
         let end = range.end;
@@ -362,6 +377,20 @@ fn fallback(
     }
 }
 
+/// Whether units describe the lesser part of the code, and the rest was seen to be optimized and no more: then a level
+/// of theirs is not the lowest that may be there.
+fn mostly_shaped(seen: &Witnessed, optimization: &Optimization, judged: &[&Unit]) -> bool {
+    let described: u64 = judged.iter().map(|unit| unit.text_bytes).sum();
+    let shaped: u64 = optimization
+        .by_level
+        .iter()
+        .filter(|share| share.level == Level::Optimized)
+        .map(|share| share.text_bytes)
+        .sum();
+    let of_units: u64 = judged.iter().filter(|u| u.level == Level::Optimized).map(|u| u.text_bytes).sum();
+    !seen.relocatable && !judged.is_empty() && shaped.saturating_sub(of_units) > described
+}
+
 /// What a level recorded for some part says of the whole. Where the rest was seen to be optimized and no more, a level
 /// above what that means is not the lowest that may be there.
 fn of_some(level: Level, by_level: &[LevelShare]) -> (Level, Strength, Vec<Source>) {
@@ -408,6 +437,13 @@ fn conclude(outcome: &mut Outcome, seen: &Witnessed, fallback: (Level, Strength,
     }
     candidates.sort_by_key(|(level, strength, _)| (*level, std::cmp::Reverse(*strength)));
     if let Some((level, strength, sources)) = candidates.into_iter().next() {
+        let (level, strength, sources) =
+            if mostly_shaped(seen, optimization, &judged) && level.satisfies(Level::O2) == Satisfies::Yes {
+                let seen_in = std::iter::once(Source::CodeShape).chain(sources).collect();
+                (Level::Optimized, Strength::Inferred, seen_in)
+            } else {
+                (level, strength, sources)
+            };
         optimization.level = level;
         optimization.strength = strength;
         optimization.sources = sources;

@@ -85,6 +85,7 @@ def row(kind, path, target):
         "kind": kind,
         "path": path,
         "said": said(target),
+        "level": target["optimization"]["level"],
         "judged": functions["judged"],
         "shaped": functions["o0_shaped"],
         "reason": target["optimization"]["reason"],
@@ -114,10 +115,9 @@ def mixtures(top, command):
     paths = [p for p in files(top) if os.path.exists(p + ".ranges")]
     rows = []
     for path, target in documents(command, paths).items():
-        host, _, unit = os.path.basename(path).partition("-O0-")
-        turned = not unit
-        if turned:
-            host, _, unit = os.path.basename(path).rpartition("-O2-")
+        host, _, rest = os.path.basename(path).partition("--")
+        other, _, unit = rest.partition("-")
+        turned = other != "O0"
         program, *compiler, level, variant = host.split("-")
         odd = ranges(path + ".ranges")
         runs = [(r["start"], r["end"]) for r in target["functions"]["runs"] if r["level"] == "O0"]
@@ -127,13 +127,13 @@ def mixtures(top, command):
             | {
                 "program": program,
                 "compiler": "-".join(compiler),
-                "truth": f"O0 with one {level} file" if turned else f"{level} with one O0 file",
+                "truth": f"{level} with one {other} file" if turned else f"{level} with one O0 file",
                 "variant": variant,
                 "unit": unit,
                 "functions": len(odd),
                 "bytes": sum(end - start for start, end in odd),
                 "located": inside,
-                "elsewhere": sum(1 for run in runs if not overlap([run], odd)),
+                "elsewhere": 0 if turned else sum(1 for run in runs if not overlap([run], odd)),
                 "modules": sorted({r["module"] for r in target["functions"]["runs"] if r["level"] == "O0" and r["module"]}),
             }
         )
@@ -225,7 +225,7 @@ def print_mixtures(rows):
     )
     lines = []
     for r in rows:
-        if "ngx_http_upstream" in r["unit"]:
+        if r["unit"] == "src_http_ngx_http_upstream.c":
             share = f"{100 * r['located'] / max(1, r['bytes']):.1f} %"
             lines.append([r["truth"], r["compiler"], r["variant"], r["said"], share if r["truth"].endswith("O0 file") else "", "; ".join(r["modules"])[:60]])
     if lines:
@@ -238,12 +238,17 @@ def print_mixtures(rows):
             print(f"not right: {r['path']}: read as {r['said']}")
 
 
+def flags(r):
+    """Whether -O0 is claimed: by the machine code, or of the whole by whatever witness."""
+    return r["said"] in ("O0", "mixed") or r["level"] == "O0"
+
+
 def print_packages(rows):
-    head = ["machine", "kind", "packages", "files", "optimized", "not told", "of them < 15 functions", "read as O0 or mixed: true", "false"]
+    head = ["machine", "kind", "packages", "files", "optimized", "not told", "of them < 15 functions", "called O0 or mixed: rightly", "wrongly"]
     lines = []
     for (arch, group), here in by(rows, "arch", "group"):
         unknown = [r for r in here if r["said"] == "unknown"]
-        flagged = [r for r in here if r["said"] in ("O0", "mixed")]
+        flagged = [r for r in here if flags(r)]
         lines.append([
             arch, group, len({r["package"] for r in here}), len(here), sum(r["said"] == "optimized" for r in here),
             len(unknown), sum(r["judged"] < 15 for r in unknown),
@@ -253,7 +258,7 @@ def print_packages(rows):
     judged, shaped = sum(r["judged"] for r in rows if r["truth"] == "optimized"), sum(r["shaped"] for r in rows if r["truth"] == "optimized")
     print(f"\n{judged} functions judged, {shaped} shaped like -O0 ({100 * shaped / max(1, judged):.3f} %).")
     for r in rows:
-        if r["said"] in ("O0", "mixed"):
+        if flags(r):
             what = f"really unoptimized ({r['evidence']})" if r["evidence"] else "FALSE ALARM"
             print(f"{what}: {r['path']}: {r['reason']}")
         elif r["evidence"]:

@@ -53,10 +53,12 @@ fn dark_ranges(witnessed: &Witnessed) -> Vec<Range<u64>> {
 
 fn seen(shape: &CodeShape, table: &FunctionTable, cross_check_only: bool) -> CodeSeen {
     let level = |state: Shape| if state == Shape::O0 { Level::O0 } else { Level::Optimized };
+    let partial = !cross_check_only && shape.bytes_left_out > 0;
     CodeSeen {
         functions: shape
             .functions
             .iter()
+            .filter(|judged| !partial || judged.state != Shape::NotJudged)
             .map(|judged| {
                 let state = match judged.state {
                     Shape::O0 => State::O0,
@@ -87,7 +89,7 @@ fn seen(shape: &CodeShape, table: &FunctionTable, cross_check_only: bool) -> Cod
         },
         sentence: shape.sentence.clone(),
         cross_check_only,
-        only_functions: shape.only_functions,
+        only_functions: shape.only_functions || partial,
     }
 }
 

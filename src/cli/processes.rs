@@ -2,11 +2,13 @@
 
 use super::complain;
 use crate::facts::Origin;
+use crate::image::Input;
 use crate::limits::Limits;
 use crate::report::Summary;
 use crate::target::Subject;
 use crate::target::process::{self, Absent};
 use anyhow::Context;
+use std::collections::HashMap;
 
 /// Most processes named in one line on standard error.
 const MOST_NAMED: usize = 5;
@@ -33,6 +35,9 @@ pub(super) fn all(
     let wanted = regex::Regex::new(pattern).with_context(|| format!("--processes {pattern:?}"))?;
     let limits = Limits::default();
     let mut running = Vec::new();
+    // Processes that run the same file share the one that is held open: there may be more of them than files that a
+    // process may have open.
+    let mut inputs: HashMap<(u64, u64), Input> = HashMap::new();
     let mut refused: Vec<String> = Vec::new();
     let mut others = 0u64;
     for pid in process::list().context("/proc cannot be read")? {
@@ -41,9 +46,10 @@ pub(super) fn all(
         }
         let Some(name) = process::name(pid) else { continue };
         match process::open(pid, &limits) {
-            Ok(one) => {
+            Ok(mut one) => {
                 let file = one.place.file_name().map(|name| name.to_string_lossy().into_owned());
                 if wanted.is_match(&name) || file.is_some_and(|file| wanted.is_match(&file)) {
+                    one.input = inputs.entry(one.identity).or_insert(one.input).clone();
                     running.push(one);
                 }
             }

@@ -126,6 +126,28 @@ const GLIBC_START: &[&str] = &[
     "dso_handle.c",
 ];
 
+/// Units of zig's run-time libraries, as their root modules are named.
+const ZIG_RUNTIME: &[&str] = &["compiler_rt", "zigc", "ubsan_rt", "c", "ssp"];
+
+/// musl's start files, which distributions compile with their directory mapped away.
+const MUSL_START: &[&str] = &["crt/crt1.c", "crt/Scrt1.c", "crt/rcrt1.c"];
+/// Most code in one of them, in bytes; it is a call.
+const MUSL_START_BYTES: u64 = 256;
+
+/// Most bytes of `_start` itself, which is assembly in the unit's text and so no part of its ranges.
+const MUSL_ENTRY_BYTES: u64 = 64;
+
+/// Whether a unit without a telling directory is musl's start file: by its name, its size, and that the program begins
+/// in it or right before, all together.
+pub fn is_start_unit(name: &str, ranges: &[std::ops::Range<u64>], entry: u64) -> bool {
+    let bytes = ranges.iter().fold(0u64, |sum, r| sum.saturating_add(r.end.saturating_sub(r.start)));
+    MUSL_START.contains(&name)
+        && bytes <= MUSL_START_BYTES
+        && ranges
+            .iter()
+            .any(|range| range.start <= entry.saturating_add(MUSL_ENTRY_BYTES) && entry < range.end)
+}
+
 /// What kind of unit this is. `name` and `comp_dir` are `DW_AT_name` and `DW_AT_comp_dir`; both may be empty.
 pub fn unit_kind(producer: &Producer, name: &str, comp_dir: Option<&str>) -> UnitKind {
     let place = Place::new(name, comp_dir.unwrap_or(""));
@@ -170,6 +192,9 @@ fn is_assembly_source(producer: &Producer, name: &str) -> bool {
     compilers.contains(&producer.family) && matches!(extension, "s" | "S" | "sx" | "asm")
 }
 
+/// Components that most paths have no more of.
+const DEPTH: usize = 12;
+
 /// Where a unit was compiled, in path components.
 struct Place<'a> {
     name: &'a str,
@@ -183,8 +208,12 @@ impl<'a> Place<'a> {
     fn new(name: &'a str, comp_dir: &'a str) -> Self {
         // Components beyond any real depth are of no use.
         let parts = |path: &'a str| path.split('/').filter(|part| !part.is_empty()).take(64);
-        let directory: Vec<&str> = parts(comp_dir).collect();
-        let mut source = if name.starts_with('/') { Vec::new() } else { directory.clone() };
+        let mut directory: Vec<&str> = Vec::with_capacity(DEPTH);
+        directory.extend(parts(comp_dir));
+        let mut source: Vec<&str> = Vec::with_capacity(directory.len() + DEPTH);
+        if !name.starts_with('/') {
+            source.extend_from_slice(&directory);
+        }
         for part in parts(name) {
             match part {
                 "." => {}
@@ -198,12 +227,12 @@ impl<'a> Place<'a> {
 
     /// Whether the source lies in a directory `name`, or `name` and a version.
     fn within(&self, name: &str) -> bool {
-        self.source.iter().any(|part| *part == name || is_versioned(part, name))
+        self.source.iter().any(|part| is_named(part, name))
     }
 
     /// Whether the source lies in the tree, and in no other package below it.
     fn is_of(&self, (name, _, tops): &Tree) -> bool {
-        let Some(at) = self.source.iter().rposition(|part| *part == *name || is_versioned(part, name)) else {
+        let Some(at) = self.source.iter().rposition(|part| is_named(part, name)) else {
             return false;
         };
         let below = self.source.get(at + 1..).unwrap_or_default();
@@ -219,9 +248,13 @@ impl<'a> Place<'a> {
 
 /// `openssl-3.0.15`, `gcc-12-12.2.0`, `glibc_2.36`: the name, then a version.
 fn is_versioned(part: &str, name: &str) -> bool {
-    part.strip_prefix(name)
-        .and_then(|rest| rest.strip_prefix(['-', '_']))
-        .is_some_and(|version| version.starts_with(|c: char| c.is_ascii_digit()))
+    let rest = part.as_bytes().strip_prefix(name.as_bytes());
+    matches!(rest, Some([b'-' | b'_', b'0'..=b'9', ..]))
+}
+
+/// The name, with or without a version. Asked of every directory of every unit, and most begin with another letter.
+fn is_named(part: &str, name: &str) -> bool {
+    part.as_bytes().first() == name.as_bytes().first() && (part == name || is_versioned(part, name))
 }
 
 /// `nginx-1.22.1`: whether a directory is named as a package and its version.
@@ -251,9 +284,16 @@ fn is_toolchain(producer: &Producer, place: &Place<'_>) -> bool {
     if GLIBC_START.contains(&file) && place.ends_in("csu") {
         // Either the directory says glibc, or the name leads into glibc's own tree and is assembler source.
         let by_name = place.name.starts_with("../sysdeps/") && producer.role == Role::Assembler;
-        return place.directory.iter().any(|part| *part == "glibc" || is_versioned(part, "glibc")) || by_name;
+        return place.directory.iter().any(|part| is_named(part, "glibc")) || by_name;
     }
-    place.within("musl") && place.source.last() == Some(&"crt")
+    if place.within("musl") && place.source.last() == Some(&"crt") {
+        return true;
+    }
+    // Zig links its own run-time libraries into what it compiles, C included; their root files are in its `lib`.
+    producer.family == Family::Zig
+        && ZIG_RUNTIME.contains(&place.name)
+        && place.ends_in("lib")
+        && place.directory.iter().any(|part| part.contains("zig"))
 }
 
 /// glibc of a distribution that maps its build directory away: what is left is `./string`, and the set of options
@@ -358,6 +398,17 @@ mod tests {
             kind("clang version 17.0.6", "/llvm/compiler-rt/lib/builtins/divti3.c", "/llvm/build"),
             UnitKind::Toolchain
         );
+    }
+
+    #[test]
+    fn start_files_of_musl_and_zig() {
+        assert!(is_start_unit("crt/Scrt1.c", &[0x1020..0x1043], 0x1008));
+        assert!(!is_start_unit("crt/Scrt1.c", &[0x9020..0x9043], 0x1008), "the program begins elsewhere");
+        assert!(!is_start_unit("crt/Scrt1.c", &[0x1020..0x9043], 0x1020), "more than a start file holds");
+        assert!(!is_start_unit("main.c", &[0x1020..0x1043], 0x1020));
+        assert_eq!(kind("zig 0.17.1", "compiler_rt", "/opt/zig-linux-0.17.1/lib"), UnitKind::Toolchain);
+        assert_eq!(kind("zig 0.17.1", "main", "/home/me/zig/lib"), UnitKind::Source);
+        assert_eq!(kind(GCC, "compiler_rt", "/opt/zig/lib"), UnitKind::Source);
     }
 
     #[test]

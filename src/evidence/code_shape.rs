@@ -78,7 +78,7 @@ fn machine(image: &Image) -> Result<Machine, Unknown> {
                 code: Code::A64, arguments: Arguments::InRegisters, high: "functions save x20–x28"
             })
         }
-        other => Err(Unknown::Machine(format!("machine {}", other.0))),
+        _ => Err(Unknown::Machine(crate::image::linkage::machine_name(image))),
     }
 }
 
@@ -92,6 +92,9 @@ pub fn judge(image: &Image, functions: &[Function], selection: &Selection) -> Co
         Ok(machine) => machine,
         Err(why) => return CodeShape::unknown(why),
     };
+    if let Some(language) = other_shape(image) {
+        return judge_beside(language, image, machine, functions, selection);
+    }
     // Only text that is asked for is searched for functions; a sample is drawn from known ones alone.
     let gaps = match selection {
         Selection::All => discover::uncovered(image, functions),
@@ -103,21 +106,24 @@ pub fn judge(image: &Image, functions: &[Function], selection: &Selection) -> Co
     if gaps.is_empty() {
         return judge_known(image, machine, functions, selection);
     }
-    if is_go(image) {
-        return judge_beside_go(image, machine, functions, selection);
-    }
-    let (mut found, swept) = discover::functions(image, machine.code, &gaps);
+    let discover::Found { functions: mut found, swept, left_out } =
+        discover::functions(image, machine.code, &gaps);
     let discovered = found.len() as u64;
     found.extend_from_slice(functions);
     found.sort_by_key(|f| f.start);
     let mut shape = judge_known(image, machine, &found, selection);
     shape.discovered = discovered;
     shape.bytes_read = shape.bytes_read.saturating_add(swept);
+    if left_out > 0 {
+        shape.bytes_left_out = shape.bytes_left_out.saturating_add(left_out);
+        shape.problems.push(code_limit(image, left_out));
+    }
     shape
 }
 
-/// What a Go program holds besides Go: the C code of cgo has frame descriptions, which Go's own compiler does not write.
-fn judge_beside_go(
+/// What a program of such a language holds besides: C code has frame descriptions, which those compilers do not write.
+fn judge_beside(
+    language: &'static str,
     image: &Image,
     machine: Machine,
     functions: &[Function],
@@ -126,16 +132,22 @@ fn judge_beside_go(
     let framed: Vec<Function> = functions.iter().filter(|f| f.from == Origin::EhFrame).cloned().collect();
     let mut shape = judge_known(image, machine, &framed, selection);
     if shape.functions.is_empty() {
-        return CodeShape::unknown(Unknown::Language("Go"));
+        return CodeShape::unknown(Unknown::Language(language));
     }
     shape.only_functions = true;
-    shape.sentence = format!("of the code beside Go, {}", shape.sentence);
+    shape.sentence = format!("of the code beside {language}, {}", shape.sentence);
     shape
 }
 
-/// Go's compiler describes its functions in a table of its own, and its code keeps arguments in the frame at every level.
-fn is_go(image: &Image) -> bool {
-    image.sections.iter().any(|s| s.name == b".go.buildinfo" || s.name.ends_with(b".gopclntab"))
+/// The language of a program whose compiler keeps arguments and variables in the frame at higher levels, too, and
+/// describes its functions in tables of its own: Go at every level, Free Pascal below its -O2.
+fn other_shape(image: &Image) -> Option<&'static str> {
+    image.sections.iter().find_map(|section| match section.name.as_slice() {
+        b".go.buildinfo" => Some("Go"),
+        name if name.ends_with(b".gopclntab") => Some("Go"),
+        b".fpcdata" => Some("Free Pascal"),
+        _ => None,
+    })
 }
 
 fn judge_known(image: &Image, machine: Machine, functions: &[Function], selection: &Selection) -> CodeShape {
@@ -143,11 +155,15 @@ fn judge_known(image: &Image, machine: Machine, functions: &[Function], selectio
     if selected.is_empty() {
         return CodeShape::unknown(Unknown::NoFunctions);
     }
-    let (chosen, bytes_left_out) = thin(functions, &selected, selection, image.limits.code_bytes);
+    let all =
+        selected.iter().filter_map(|&i| functions.get(i)).map(Function::size).fold(0, u64::saturating_add);
+    let most_of_each = text::most_of_each(all);
+    let (chosen, bytes_left_out) =
+        thin(functions, &selected, selection, most_of_each, image.limits.code_bytes);
     let mut measured: Vec<(usize, Features)> = Vec::with_capacity(chosen.len());
     let mut scratch = Scratch::default();
-    let (bytes_read, missing) = text::windows(image, functions, &chosen, |window| {
-        measure(machine, functions, &window, &mut scratch, &mut measured);
+    let (bytes_read, missing) = text::windows(image, functions, &chosen, most_of_each, |window| {
+        measure(machine, functions, &window, most_of_each, &mut scratch, &mut measured);
     });
     let mut shape = CodeShape::unknown(Unknown::NoFunctions);
     shape.bytes_read = bytes_read;
@@ -159,18 +175,20 @@ fn judge_known(image: &Image, machine: Machine, functions: &[Function], selectio
         ));
     }
     if bytes_left_out > 0 && !matches!(selection, Selection::Sample(_)) {
-        shape.problems.push(Problem::notice(
-            "code-limit",
-            format!(
-                "{bytes_left_out} bytes of code were left out by the limit of {} bytes",
-                image.limits.code_bytes
-            ),
-        ));
+        shape.problems.push(code_limit(image, bytes_left_out));
     }
     states(image, machine, functions, &selected, &measured, &mut shape);
     shape.votes = shape.totals.votes(machine.arguments, machine.high);
     verdict::settle(&mut shape, !matches!(selection, Selection::Sample(_)));
     shape
+}
+
+fn code_limit(image: &Image, left_out: u64) -> Problem {
+    let limit = image.limits.code_bytes;
+    Problem::notice(
+        "code-limit",
+        format!("{left_out} bytes of code were left out by the limit of {limit} bytes"),
+    )
 }
 
 /// Indices of the functions that are to be judged: split-off parts have no entry and so no shape.
@@ -186,7 +204,13 @@ fn select(functions: &[Function], selection: &Selection) -> Vec<usize> {
 }
 
 /// Thins out the selection: to the sample, or evenly to the limit. Returns what is left, and the bytes that are not.
-fn thin(functions: &[Function], selected: &[usize], selection: &Selection, limit: u64) -> (Vec<usize>, u64) {
+fn thin(
+    functions: &[Function],
+    selected: &[usize],
+    selection: &Selection,
+    most_of_each: u64,
+    limit: u64,
+) -> (Vec<usize>, u64) {
     let size = |index: &usize| functions.get(*index).map_or(0, Function::size);
     let all: u64 = selected.iter().map(size).fold(0, u64::saturating_add);
     let chosen: Vec<usize> = if let Selection::Sample(wanted) = selection {
@@ -195,7 +219,7 @@ fn thin(functions: &[Function], selected: &[usize], selection: &Selection, limit
         spread(&long, *wanted)
     } else {
         let heads: u64 =
-            selected.iter().filter_map(|&i| functions.get(i)).map(text::head).fold(0, u64::saturating_add);
+            selected.iter().map(|index| size(index).min(most_of_each)).fold(0, u64::saturating_add);
         if heads <= limit {
             return (selected.to_vec(), 0);
         }
@@ -224,6 +248,7 @@ fn measure(
     machine: Machine,
     functions: &[Function],
     window: &text::Window<'_>,
+    most_of_each: u64,
     scratch: &mut Scratch,
     out: &mut Vec<(usize, Features)>,
 ) {
@@ -237,7 +262,7 @@ fn measure(
     for &index in window.members {
         let Some(function) = functions.get(index) else { continue };
         let offset = function.start.wrapping_sub(window.base) as usize;
-        let size = text::head(function) as usize;
+        let size = function.size().min(most_of_each) as usize;
         let mut features = if let Some(decoder) = &mut decoder {
             x86_64::read(decoder, window.base, offset, size, function.frame_pointer, scratch)
         } else {
@@ -283,10 +308,16 @@ fn states(
     for &index in selected {
         let Some(function) = functions.get(index) else { continue };
         shape.counts.functions += 1;
-        let mut judged =
-            Judged { start: function.start, end: function.end, state: State::NotJudged, tail_call: false };
+        let mut judged = Judged {
+            start: function.start,
+            end: function.end,
+            state: State::NotJudged,
+            tail_call: false,
+            frame_pointer: false,
+        };
         if let Some((_, f)) = measured.next_if(|(i, _)| *i == index) {
             judged.tail_call = !f.thunk && (f.jumps_through_pointer || f.jumps_out.into_iter().any(is_tail));
+            judged.frame_pointer = f.frame_pointer;
             judged.state = features::state(f, judged.tail_call, machine.arguments);
             if judged.state != State::NotJudged {
                 shape.totals.add(f, judged.tail_call);

@@ -11,7 +11,7 @@ use crate::image::{Image, SectionData};
 use std::ops::Range;
 use std::sync::Arc;
 
-mod abbrev;
+pub(super) mod abbrev;
 pub(super) mod family;
 pub(super) mod notes;
 mod package;
@@ -50,8 +50,8 @@ pub struct DwarfUnit {
     pub name: Vec<u8>,
     /// `DW_AT_comp_dir`; empty where there is none.
     pub comp_dir: Vec<u8>,
-    /// `DW_AT_producer`, as the bytes stand.
-    pub producer: Option<Vec<u8>>,
+    /// `DW_AT_producer`, as the bytes stand. Units that refer to one text share it.
+    pub producer: Option<Arc<[u8]>>,
     /// `DW_AT_language`.
     pub language: Option<gimli::DwLang>,
     /// Version of the unit header.

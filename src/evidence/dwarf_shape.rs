@@ -6,9 +6,9 @@
 //! with `DW_AT_call_all_tail_calls` where it did not, on functions that call. DWARF 4 has GNU attributes of the same
 //! meaning. Only units that are asked for are walked, entry by entry, and not beyond `Limits::die_attributes`.
 
-use super::dwarf_producer::DwarfUnit;
 use super::dwarf_producer::family::{Family, Sections};
 use super::dwarf_producer::notes::{Budget, Notes};
+use super::dwarf_producer::{DwarfUnit, abbrev};
 use crate::facts::Problem;
 use crate::image::{Image, SectionData, SectionReader};
 use gimli::{
@@ -27,6 +27,9 @@ pub use origins::{Origins, origins};
 const UNIT: u64 = 64 << 20;
 /// Largest abbreviation table taken whole, in bytes.
 const TABLE: u64 = 1 << 20;
+
+/// Bytes of tables taken at least, whatever the section's size.
+const TABLES: u64 = 8 << 20;
 
 type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
 
@@ -174,7 +177,7 @@ fn walk<'i>(
     };
     let endian = if image.header.little_endian { RunTimeEndian::Little } else { RunTimeEndian::Big };
     let mut sections = Family::Plain.open(image, None);
-    let mut table: Option<(u64, Abbreviations)> = None;
+    let mut table = Table::default();
     for index in chosen {
         let Some(at) = units.get(index).map(|unit| unit.at.offset) else { continue };
         if budget.steps == 0 {
@@ -184,7 +187,7 @@ fn walk<'i>(
             break;
         }
         let result = open(&info, at, &mut sections, &mut notes, &mut table).and_then(|(header, bytes)| {
-            let Some((_, abbreviations)) = &table else { return Ok(()) };
+            let Some((_, abbreviations)) = &table.held else { return Ok(()) };
             let (sections, notes, budget) = (&mut sections, &mut notes, &mut budget);
             let (encoding, root) = (header.encoding(), header.root_offset().0 as usize);
             visit(
@@ -211,6 +214,15 @@ fn walk<'i>(
     notes.into_problems()
 }
 
+/// The abbreviation table last read.
+#[derive(Debug, Default)]
+struct Table {
+    /// Offset, and what it holds.
+    held: Option<(u64, Abbreviations)>,
+    /// Bytes of all tables read so far.
+    read: u64,
+}
+
 type Opened<'a> = (UnitHeader<SectionReader<'a>>, Vec<u8>);
 
 /// Reads a unit's header and bytes, and makes `table` its abbreviations.
@@ -219,7 +231,7 @@ fn open<'a>(
     at: u64,
     sections: &mut Sections<'_>,
     notes: &mut Notes,
-    table: &mut Option<(u64, Abbreviations)>,
+    table: &mut Table,
 ) -> Result<Opened<'a>, String> {
     let text = |error: gimli::Error| error.to_string();
     let header = DebugInfo::from(info.reader()).header_from_offset(DebugInfoOffset(at)).map_err(text)?;
@@ -229,16 +241,22 @@ fn open<'a>(
     }
     let bytes = root.bytes(UNIT).map_err(text)?;
     let offset = header.debug_abbrev_offset().0;
-    if table.as_ref().is_none_or(|(held, _)| *held != offset) {
-        *table = None;
+    if table.held.as_ref().is_none_or(|(held, _)| *held != offset) {
+        table.held = None;
         let Some(data) = sections.abbrev.get(&mut sections.memory, notes) else {
             return Err("its abbreviations cannot be read".to_owned());
         };
+        let len = abbrev::table_len(data, offset, TABLE)?;
+        table.read = table.read.saturating_add(len);
+        // Sound tables are read once each; only units that share them in bad faith, each from an offset of its own
+        // on, cost more.
+        if table.read > data.len().saturating_mul(2).saturating_add(TABLES) {
+            return Err("the abbreviation tables of the units overlap too much".to_owned());
+        }
         let mut reader = data.reader_at(offset);
-        let len = reader.len().min(TABLE);
         reader.truncate(len).map_err(text)?;
         let all = DebugAbbrev::from(reader).abbreviations(gimli::DebugAbbrevOffset(0)).map_err(text)?;
-        *table = Some((offset, all));
+        table.held = Some((offset, all));
     }
     Ok((header, bytes))
 }

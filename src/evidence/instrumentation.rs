@@ -156,20 +156,43 @@ fn names(image: &Image, linkage: &Linkage, symbols: &Symbols) -> Names {
     let full = symbols.full(image);
     out.readable = [dynamic, full].iter().any(|table| !table.is_empty() && table.problems.is_empty());
     for (table, source) in [(dynamic, Source::Imports), (full, Source::Symbols)] {
-        for symbol in table.iter().filter(|s| s.kind != elf::STT_FILE && s.kind != elf::STT_SECTION) {
-            out.note(image, linkage, &symbol, source);
+        for entry in table.entries().filter(|entry| may_tell(entry.name_begins(table))) {
+            if !matches!(entry.kind(), elf::STT_FILE | elf::STT_SECTION) {
+                out.note(image, linkage, &entry.named(table), source);
+            }
         }
     }
     out
 }
 
+/// Whether a name that begins so can be one of those looked for: most are passed over at their first bytes.
+fn may_tell(begins: [u8; 8]) -> bool {
+    match begins {
+        [b'_', b'_', third, fourth, ..] => matches!(
+            &[third, fourth],
+            // Sanitizers; the hooks of gcov, mcount, LLVM, fentry, gprof and -finstrument-functions; __assert.
+            b"as"
+                | b"hw"
+                | b"ms"
+                | b"ts"
+                | b"ls"
+                | b"ub"
+                | b"sa"
+                | b"gc"
+                | b"gn"
+                | b"ll"
+                | b"fe"
+                | b"mo"
+                | b"cy"
+        ),
+        [b'm', b'c', b'o', ..] | [b'_', b'm', b'c', ..] => true,
+        [b'l', b'l', b'v', b'm', ..] | [b'L', b'L', b'V', b'M', ..] | [b'E', b'x', b'c', b'e', ..] => true,
+        _ => false,
+    }
+}
+
 impl Names {
     fn note(&mut self, image: &Image, linkage: &Linkage, symbol: &Symbol<'_>, table: Source) {
-        // All names looked for are reserved ones but a few; most symbols are neither.
-        let first = symbol.name.first().copied().unwrap_or(0);
-        if !matches!(first, b'_' | b'm' | b'l' | b'L' | b'E') {
-            return;
-        }
         let name = symbol.base_name();
         // A definition is not an import, whichever table it stands in.
         let source = if symbol.undefined { table } else { Source::Symbols };
@@ -372,6 +395,31 @@ mod tests {
     fn instrumentation(name: &str) -> Instrumentation {
         let image = open(name);
         read(&image, &linkage::read(&image), &Symbols::new())
+    }
+
+    #[test]
+    fn no_name_that_is_looked_for_is_passed_over_at_its_first_bytes() {
+        let others = [
+            "__gcov_init",
+            "llvm_gcov_init",
+            "__llvm_profile_runtime",
+            "__sanitizer_cov_trace_pc",
+            "mcount",
+            "_mcount",
+            "__gnu_mcount_nc",
+            "__fentry__",
+            "__monstartup",
+            "__cyg_profile_func_enter",
+            "LLVMFuzzerTestOneInput",
+            "__assert_fail",
+            "ExceptionalCondition",
+        ];
+        for name in SANITIZERS.iter().flat_map(|sanitizer| sanitizer.calls).chain(&others) {
+            let mut begins = [0; 8];
+            begins.iter_mut().zip(name.bytes()).for_each(|(to, from)| *to = from);
+            assert!(may_tell(begins), "{name}");
+        }
+        assert!(!may_tell(*b"__x64_sy"));
     }
 
     #[test]

@@ -19,29 +19,34 @@ impl From<Header> for Format {
 
 impl Format {
     /// Size of an address in bytes.
+    #[inline]
     pub fn word_size(self) -> u64 {
         if self.is_64 { 8 } else { 4 }
     }
 
     /// The 16-bit number at `at`, if the buffer holds it.
+    #[inline]
     pub fn u16(self, bytes: &[u8], at: usize) -> Option<u16> {
         let raw = array::<2>(bytes, at)?;
         Some(if self.little_endian { u16::from_le_bytes(raw) } else { u16::from_be_bytes(raw) })
     }
 
     /// The 32-bit number at `at`, if the buffer holds it.
+    #[inline]
     pub fn u32(self, bytes: &[u8], at: usize) -> Option<u32> {
         let raw = array::<4>(bytes, at)?;
         Some(if self.little_endian { u32::from_le_bytes(raw) } else { u32::from_be_bytes(raw) })
     }
 
     /// The 64-bit number at `at`, if the buffer holds it.
+    #[inline]
     pub fn u64(self, bytes: &[u8], at: usize) -> Option<u64> {
         let raw = array::<8>(bytes, at)?;
         Some(if self.little_endian { u64::from_le_bytes(raw) } else { u64::from_be_bytes(raw) })
     }
 
     /// The address-sized number at `at`, if the buffer holds it.
+    #[inline]
     pub fn word(self, bytes: &[u8], at: usize) -> Option<u64> {
         if self.is_64 { self.u64(bytes, at) } else { self.u32(bytes, at).map(u64::from) }
     }
@@ -52,6 +57,7 @@ impl Format {
     }
 }
 
+#[inline]
 fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..at.checked_add(N)?)?.try_into().ok()
 }

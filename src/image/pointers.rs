@@ -11,7 +11,8 @@ use super::{Image, Segment, merge};
 use crate::facts::Problem;
 use goblin::elf::dynamic;
 use object::elf;
-use std::sync::OnceLock;
+use std::ops::Range;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Most relocations kept (16 bytes each).
 const MAX_RELOCATIONS: usize = 4 << 20;
@@ -19,6 +20,8 @@ const MAX_RELOCATIONS: usize = 4 << 20;
 const MAX_SCANNED: u64 = 64 << 20;
 /// Bytes of a table or of data read at once.
 const WINDOW: u64 = 256 << 10;
+/// Bytes read for one word: its neighbours are asked for next.
+const RECENT: usize = 4 << 10;
 /// Most bytes of the dynamic symbol table read for symbolic relocations.
 const MAX_SYMBOL_BYTES: u64 = 64 << 20;
 /// Android's earlier tags for `DT_RELR` and `DT_RELRSZ`, and its packed tables.
@@ -49,6 +52,32 @@ pub struct Pointers {
     relocated: OnceLock<Relocated>,
     scanned: OnceLock<Scanned>,
     by_target: OnceLock<Vec<(u64, u64)>>,
+    recent: Mutex<Recent>,
+}
+
+/// The piece of the file that was read last: tables are asked for word by word.
+#[derive(Debug, Default)]
+struct Recent {
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl Recent {
+    /// The bytes of a range of the file (a word), if it has them.
+    fn bytes(&mut self, image: &Image, range: &Range<u64>) -> Option<&[u8]> {
+        let within = |recent: &Self| {
+            let from = range.start.checked_sub(recent.start)? as usize;
+            let to = from.checked_add((range.end - range.start) as usize)?;
+            (to <= recent.bytes.len()).then_some(from..to)
+        };
+        if within(self).is_none() {
+            self.start = range.start;
+            self.bytes.resize(RECENT, 0);
+            let got = image.input.read_at(self.start, &mut self.bytes).unwrap_or(0);
+            self.bytes.truncate(got);
+        }
+        self.bytes.get(within(self)?)
+    }
 }
 
 /// What relocations say.
@@ -96,6 +125,7 @@ impl Pointers {
             relocated: OnceLock::new(),
             scanned: OnceLock::new(),
             by_target: OnceLock::new(),
+            recent: Mutex::default(),
         }
     }
 
@@ -149,10 +179,8 @@ impl Pointers {
     fn in_place(&self, image: &Image, slot: u64) -> Option<u64> {
         let size = self.format.word_size();
         if let Some(range) = locate(image, slot, size) {
-            let mut word = [0; 8];
-            let word = word.get_mut(..size as usize)?;
-            let got = image.input.read_at(range.start, word).ok()?;
-            return if got as u64 == size { self.format.word(word, 0) } else { None };
+            let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+            return self.format.word(recent.bytes(image, &range)?, 0);
         }
         let zero_filled = image.loaded_segments().any(|segment| {
             slot.checked_sub(segment.address).is_some_and(|at| {

@@ -1,5 +1,6 @@
 //! Ranges of addresses: sorted and without overlap, joined, intersected, subtracted.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// Sorts ranges and joins those that touch or overlap; empty ones are dropped.
@@ -14,6 +15,15 @@ pub fn merge(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
         }
     }
     merged
+}
+
+/// Like [`merge`], without a copy where there is nothing to sort or join.
+pub fn merged(ranges: &[Range<u64>]) -> Cow<'_, [Range<u64>]> {
+    let apart = |pair: &[Range<u64>]| matches!(pair, [a, b] if a.end < b.start);
+    if ranges.iter().all(|r| r.start < r.end) && ranges.windows(2).all(apart) {
+        return Cow::Borrowed(ranges);
+    }
+    Cow::Owned(merge(ranges.to_vec()))
 }
 
 /// Bytes in sorted ranges without overlap.
@@ -71,7 +81,9 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_in_and_what_is_not_make_the_whole(a in ranges(), b in ranges()) {
+            prop_assert_eq!(merged(&a).into_owned(), merge(a.clone()));
             let (a, b) = (merge(a), merge(b));
+            prop_assert!(matches!(merged(&a), Cow::Borrowed(_)));
             prop_assert_eq!(total(&intersect(&a, &b)) + total(&subtract(&a, &b)), total(&a));
         }
     }

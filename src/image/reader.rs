@@ -16,6 +16,9 @@ use std::ops::Range;
 
 /// Window after a jump.
 const JUMP: u64 = 256;
+/// A jump forward over no more than this, a page, counts as going on in order: the page is fetched anyway, and small
+/// reads cost more than the bytes between.
+const NEAR: u64 = 4 << 10;
 /// Largest window.
 const WINDOW: u64 = 64 << 10;
 /// Sections up to this size are fetched by one read.
@@ -235,7 +238,7 @@ impl Window {
         match &mut self.source {
             Source::Whole => Ok(()),
             Source::File(input) => {
-                let going_on = at <= self.end && at >= self.start && self.end > 0;
+                let going_on = at <= self.end.saturating_add(NEAR) && at >= self.start && self.end > 0;
                 let size = if len <= SMALL {
                     len
                 } else if going_on {

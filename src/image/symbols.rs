@@ -51,6 +51,57 @@ impl<'a> Symbol<'a> {
     }
 }
 
+/// One symbol, its name not looked up yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    index: u32,
+    name: u32,
+    info: u8,
+    section: u16,
+    /// `st_value`.
+    pub value: u64,
+    size: u64,
+}
+
+impl Entry {
+    /// `STT_…`.
+    #[inline]
+    pub fn kind(&self) -> elf::SymbolType {
+        elf::SymbolType(self.info & 0xf)
+    }
+
+    /// Defined elsewhere (`SHN_UNDEF`).
+    #[inline]
+    pub fn undefined(&self) -> bool {
+        self.section == elf::SHN_UNDEF.0
+    }
+
+    /// The first bytes of the name and of what follows it in the table of names, up to eight; zeros past its end.
+    #[inline]
+    pub fn name_begins(&self, table: &SymbolTable) -> [u8; 8] {
+        let rest = table.bytes_at(self.name);
+        rest.first_chunk().copied().unwrap_or_else(|| {
+            let mut bytes = [0; 8];
+            bytes.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+            bytes
+        })
+    }
+
+    /// The symbol with its name, which is in `table` as it is itself.
+    pub fn named<'a>(&self, table: &'a SymbolTable) -> Symbol<'a> {
+        Symbol {
+            index: self.index,
+            name: table.name(self.name),
+            value: self.value,
+            size: self.size,
+            kind: self.kind(),
+            bind: elf::SymbolBind(self.info >> 4),
+            section: self.section,
+            undefined: self.undefined(),
+        }
+    }
+}
+
 /// One symbol table with its names.
 #[derive(Debug, Default)]
 pub struct SymbolTable {
@@ -74,6 +125,12 @@ impl SymbolTable {
 
     /// The symbol at an index.
     pub fn get(&self, index: u32) -> Option<Symbol<'_>> {
+        Some(self.entry(index)?.named(self))
+    }
+
+    /// The entry at an index.
+    #[inline]
+    fn entry(&self, index: u32) -> Option<Entry> {
         let format = self.format?;
         let at = (index as usize).checked_mul(entry_size(format))?;
         let entry = self.entries.get(at..at.checked_add(entry_size(format))?)?;
@@ -88,25 +145,26 @@ impl SymbolTable {
                 format.u32(entry, 8)?.into(),
             )
         };
-        Some(Symbol {
-            index,
-            name: self.name(format.u32(entry, 0)?),
-            value,
-            size,
-            kind: elf::SymbolType(info & 0xf),
-            bind: elf::SymbolBind(info >> 4),
-            section,
-            undefined: section == elf::SHN_UNDEF.0,
-        })
+        Some(Entry { index, name: format.u32(entry, 0)?, info, section, value, size })
     }
 
     /// All symbols but the null symbol.
     pub fn iter(&self) -> impl Iterator<Item = Symbol<'_>> {
-        (1..self.len() as u32).filter_map(|index| self.get(index))
+        self.entries().map(|entry| entry.named(self))
+    }
+
+    /// All symbols but the null symbol, without their names, the search for whose ends is most of the work.
+    pub fn entries(&self) -> impl Iterator<Item = Entry> {
+        (1..self.len() as u32).map_while(|index| self.entry(index))
+    }
+
+    #[inline]
+    fn bytes_at(&self, offset: u32) -> &[u8] {
+        self.names.get(offset as usize..).unwrap_or_default()
     }
 
     fn name(&self, offset: u32) -> &[u8] {
-        let rest = self.names.get(offset as usize..).unwrap_or_default();
+        let rest = self.bytes_at(offset);
         let rest = rest.get(..MAX_NAME).unwrap_or(rest);
         rest.get(..memchr::memchr(0, rest).unwrap_or(rest.len())).unwrap_or_default()
     }

@@ -2,14 +2,16 @@
 //! which nothing describes. The parts sum to the whole.
 
 use crate::compiler::Level;
-use crate::image::functions::FunctionTable;
-use crate::image::ranges::{intersect, subtract, total};
+use crate::image::functions::{Function, FunctionTable};
+use crate::image::ranges::{intersect, merged, subtract, total};
 use crate::image::{Image, merge};
-use iced_x86::{Code, Decoder, DecoderOptions, Mnemonic};
 use object::elf;
+use padding::TextWindow;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
+
+mod padding;
 
 /// Longest run of start code (`_start` and what `crtbegin.o` adds behind it) that is accepted at
 /// the entry point. Measured: 0xdd bytes with gcc 12 on x86-64, 0x94 on aarch64.
@@ -43,45 +45,74 @@ pub struct Described<'a> {
     pub link_time: bool,
 }
 
-/// Makes the account.
-pub fn account(image: &Image, units: &[Described<'_>], table: &FunctionTable) -> Account {
-    let text = image.text_ranges();
-    let live: Vec<Vec<Range<u64>>> = units
-        .iter()
-        .map(|unit| {
-            let mut live = intersect(&merge(unit.ranges.to_vec()), &text);
-            live.retain(|range| {
-                !unit.link_time
-                    || padding_prefix(&mut TextWindow::new(image), range) < range.end - range.start
-            });
-            live
-        })
-        .collect();
-    let (per_unit, covered) = attribute(units, &live);
-    let mut account = Account { bytes: total(&text), per_unit, live, ..Account::default() };
-
-    let uncovered = subtract(&text, &covered);
-    account.runtime = total(&intersect(&uncovered, &table.runtime));
-    let gaps = subtract(&uncovered, &table.runtime);
-    let functions: Vec<Range<u64>> = table.functions.iter().map(|f| f.start..f.end).collect();
-    if crate::image::linkage::is_separate_debug(image) {
-        // The bytes are in the binary, not here: what lies between units cannot be told.
-        account.undescribed = gaps.into_iter().flat_map(|gap| split(gap, &functions)).collect();
-        return account;
-    }
-    let mut window = TextWindow::new(image);
-    for gap in gaps {
-        classify_gap(&mut window, gap, &functions, &mut account);
-    }
-    account
+/// Makes the account: first of what units describe, then of the gaps between, as often as more functions become known.
+pub struct Accounting<'i> {
+    image: &'i Image,
+    uncovered: Vec<Range<u64>>,
+    /// Padding found so far: where (ascending) and how much. Another table of functions moves few gaps.
+    known: Vec<(Range<u64>, u64)>,
+    account: Account,
 }
 
-/// A range cut where functions begin and end.
-fn split(range: Range<u64>, functions: &[Range<u64>]) -> Vec<Range<u64>> {
-    let first = functions.partition_point(|f| f.end <= range.start);
+impl<'i> Accounting<'i> {
+    /// Accounts for what units describe.
+    pub fn new(image: &'i Image, units: &[Described<'_>]) -> Self {
+        let text = image.text_ranges();
+        let live: Vec<Vec<Range<u64>>> = units
+            .iter()
+            .map(|unit| {
+                let mut live = intersect(&merged(unit.ranges), &text);
+                live.retain(|range| {
+                    !unit.link_time
+                        || TextWindow::new(image, &[]).padding_prefix(range) < range.end - range.start
+                });
+                live
+            })
+            .collect();
+        let (per_unit, covered) = attribute(units, &live);
+        let uncovered = subtract(&text, &covered);
+        let account = Account { bytes: total(&text), per_unit, live, ..Account::default() };
+        Self { image, uncovered, known: Vec::new(), account }
+    }
+
+    /// Accounts for the gaps, in the light of these functions. What was said of them before is forgotten.
+    pub fn gaps(&mut self, table: &FunctionTable) -> &Account {
+        let Self { image, uncovered, known, account } = self;
+        account.padding = 0;
+        account.runtime = total(&intersect(uncovered, &table.runtime));
+        account.undescribed.clear();
+        let gaps = subtract(uncovered, &table.runtime);
+        if crate::image::linkage::is_separate_debug(image) {
+            // The bytes are in the binary, not here: what lies between units cannot be told.
+            account.undescribed =
+                gaps.into_iter().flat_map(|gap| split(gap, &table.functions, |f| f.start..f.end)).collect();
+            return account;
+        }
+        let text = TextWindow::new(image, &gaps);
+        let before = std::mem::take(known);
+        let mut classifier = Classifier { text, before, known, account };
+        for gap in &gaps {
+            classifier.gap(gap, &table.functions);
+        }
+        account
+    }
+
+    /// The account as it stands.
+    pub fn finish(self) -> Account {
+        self.account
+    }
+}
+
+/// A range cut where functions begin and end; they ascend, and `span` is where one lies.
+pub(super) fn split<T>(
+    range: Range<u64>,
+    functions: &[T],
+    span: impl Fn(&T) -> Range<u64>,
+) -> Vec<Range<u64>> {
+    let first = functions.partition_point(|f| span(f).end <= range.start);
     let mut pieces = Vec::new();
     let mut at = range.start;
-    for function in functions[first..].iter().take_while(|f| f.start < range.end) {
+    for function in functions[first..].iter().map(&span).take_while(|f| f.start < range.end) {
         let (start, end) = (function.start.max(at), function.end.min(range.end));
         pieces.push(at..start);
         pieces.push(start..end);
@@ -130,48 +161,69 @@ fn attribute(units: &[Described<'_>], live: &[Vec<Range<u64>>]) -> (Vec<u64>, Ve
     (per_unit, covered)
 }
 
-fn classify_gap(text: &mut TextWindow<'_>, gap: Range<u64>, functions: &[Range<u64>], account: &mut Account) {
-    let image = text.image;
-    let first = functions.partition_point(|f| f.end <= gap.start);
-    let mut at = gap.start;
-    for function in functions[first..].iter().take_while(|f| f.start < gap.end) {
-        if function.start > at {
-            classify_between(text, at..function.start, account);
-        }
-        let start = function.start.max(at);
-        let end = function.end.min(gap.end);
-        if start < end {
-            if is_start_code(image, start) && end - start <= START_CODE_BYTES {
-                account.runtime += end - start;
-            } else {
-                account.undescribed.push(start..end);
-            }
-            at = end;
-        }
-    }
-    if at < gap.end {
-        classify_between(text, at..gap.end, account);
-    }
+/// Says of each part of a gap what it is.
+struct Classifier<'a> {
+    text: TextWindow<'a>,
+    /// Padding found with another table of functions.
+    before: Vec<(Range<u64>, u64)>,
+    known: &'a mut Vec<(Range<u64>, u64)>,
+    account: &'a mut Account,
 }
 
-/// Bytes between functions: padding, start code behind the entry point, or undescribed code.
-fn classify_between(text: &mut TextWindow<'_>, range: Range<u64>, account: &mut Account) {
-    let image = text.image;
-    let size = range.end - range.start;
-    let padding = padding_prefix(text, &range);
-    account.padding += padding;
-    let rest = range.start + padding..range.end;
-    if rest.is_empty() {
-        return;
+impl Classifier<'_> {
+    fn gap(&mut self, gap: &Range<u64>, functions: &[Function]) {
+        let first = functions.partition_point(|f| f.end <= gap.start);
+        let mut at = gap.start;
+        for function in functions[first..].iter().take_while(|f| f.start < gap.end) {
+            if function.start > at {
+                self.between(at..function.start);
+            }
+            let start = function.start.max(at);
+            let end = function.end.min(gap.end);
+            if start < end {
+                if is_start_code(self.text.image, start) && end - start <= START_CODE_BYTES {
+                    self.account.runtime += end - start;
+                } else {
+                    self.account.undescribed.push(start..end);
+                }
+                at = end;
+            }
+        }
+        if at < gap.end {
+            self.between(at..gap.end);
+        }
     }
-    let entry = image.header.entry;
-    let near_entry = entry.abs_diff(rest.start) <= START_CODE_BYTES && size <= START_CODE_BYTES;
-    if (near_entry && is_start_code(image, entry))
-        || (size <= START_CODE_BYTES && is_crtbegin(image, rest.start))
-    {
-        account.runtime += rest.end - rest.start;
-    } else {
-        account.undescribed.push(rest);
+
+    /// Bytes between functions: padding, start code behind the entry point, or undescribed code.
+    fn between(&mut self, range: Range<u64>) {
+        let image = self.text.image;
+        let size = range.end - range.start;
+        let padding = self.padding(&range);
+        self.account.padding += padding;
+        let rest = range.start + padding..range.end;
+        if rest.is_empty() {
+            return;
+        }
+        let entry = image.header.entry;
+        let near_entry = entry.abs_diff(rest.start) <= START_CODE_BYTES && size <= START_CODE_BYTES;
+        if (near_entry && is_start_code(image, entry))
+            || (size <= START_CODE_BYTES && is_crtbegin(image, rest.start))
+        {
+            self.account.runtime += rest.end - rest.start;
+        } else {
+            self.account.undescribed.push(rest);
+        }
+    }
+
+    fn padding(&mut self, range: &Range<u64>) -> u64 {
+        let before = self.before.binary_search_by_key(&range.start, |(known, _)| known.start);
+        let before = before.ok().and_then(|index| self.before.get(index));
+        let padding = match before {
+            Some((known, padding)) if known == range => *padding,
+            _ => self.text.padding_prefix(range),
+        };
+        self.known.push((range.clone(), padding));
+        padding
     }
 }
 
@@ -227,114 +279,6 @@ fn is_crtbegin(image: &Image, address: u64) -> bool {
     }
 }
 
-/// How many bytes at the start of the range are padding: nop, int3 or zero.
-fn padding_prefix(text: &mut TextWindow<'_>, range: &Range<u64>) -> u64 {
-    let machine = text.image.header.machine;
-    let mut done = 0;
-    while range.start + done < range.end {
-        let at = range.start + done;
-        let size = (range.end - at).min(WINDOW);
-        let Some(bytes) = text.read(at, size) else { return done };
-        let here = padding_bytes(bytes, machine) as u64;
-        done += here;
-        // An instruction cut by the window is looked at again from its start.
-        if here == 0 || (here < size && size < WINDOW) || here + 16 < size {
-            return done;
-        }
-    }
-    done
-}
-
-/// Most bytes of text looked at together.
-const WINDOW: u64 = 64 << 10;
-/// Bytes read ahead: gaps lie close together, and one read serves many of them.
-const AHEAD: u64 = 16 << 10;
-
-/// A piece of the text, kept for the next gap.
-struct TextWindow<'i> {
-    image: &'i Image,
-    start: u64,
-    bytes: Vec<u8>,
-}
-
-impl<'i> TextWindow<'i> {
-    fn new(image: &'i Image) -> Self {
-        Self { image, start: 0, bytes: Vec::new() }
-    }
-
-    /// The bytes at an address, if the file holds them.
-    fn read(&mut self, at: u64, size: u64) -> Option<&[u8]> {
-        let held = |window: &Self| {
-            let from = at.checked_sub(window.start)? as usize;
-            let to = from.checked_add(size as usize)?;
-            (to <= window.bytes.len()).then_some(from..to)
-        };
-        if held(self).is_none() {
-            let ahead = self.image.read_address(at, size.max(AHEAD));
-            self.bytes = ahead.or_else(|| self.image.read_address(at, size))?;
-            self.start = at;
-        }
-        self.bytes.get(held(self)?)
-    }
-}
-
-fn padding_bytes(bytes: &[u8], machine: elf::Machine) -> usize {
-    match machine {
-        elf::EM_X86_64 | elf::EM_386 => {
-            let bitness = if machine == elf::EM_X86_64 { 64 } else { 32 };
-            let mut at = 0;
-            while at < bytes.len() {
-                // Long runs of zeros fill pages; they are passed over in blocks.
-                let rest = &bytes[at..];
-                let zeros =
-                    rest.chunks_exact(64).take_while(|block| block.iter().all(|&b| b == 0)).count() * 64;
-                if zeros > 0 {
-                    at += zeros;
-                    continue;
-                }
-                if rest[0] == 0 || rest[0] == 0xcc {
-                    at += 1;
-                    continue;
-                }
-                let mut decoder = Decoder::new(bitness, &bytes[at..], DecoderOptions::NONE);
-                let instruction = decoder.decode();
-                let idle_lea = bitness == 32
-                    && instruction.mnemonic() == Mnemonic::Lea
-                    && instruction.memory_base() == instruction.op0_register()
-                    && instruction.memory_displacement64() == 0
-                    && instruction.memory_index() == iced_x86::Register::None;
-                let is_nop = instruction.mnemonic() == Mnemonic::Nop
-                    || instruction.code() == Code::Xchg_rm16_r16
-                        && instruction.op0_register() == instruction.op1_register()
-                    || idle_lea;
-                if !is_nop {
-                    break;
-                }
-                at += instruction.len();
-            }
-            at
-        }
-        _ => {
-            let nops: &[[u8; 4]] = match machine {
-                elf::EM_AARCH64 => &[[0x1f, 0x20, 0x03, 0xd5], [0, 0, 0, 0]],
-                elf::EM_ARM => &[
-                    [0x00, 0xf0, 0x20, 0xe3],
-                    [0x00, 0x00, 0xa0, 0xe1],
-                    [0x00, 0xbf, 0x00, 0xbf],
-                    [0, 0, 0, 0],
-                ],
-                elf::EM_PPC64 => &[[0x00, 0x00, 0x00, 0x60], [0x60, 0x00, 0x00, 0x00], [0, 0, 0, 0]],
-                elf::EM_RISCV => &[[0x13, 0x00, 0x00, 0x00], [0x01, 0x00, 0x01, 0x00], [0, 0, 0, 0]],
-                _ => &[[0, 0, 0, 0]],
-            };
-            let whole: usize =
-                bytes.chunks_exact(4).take_while(|word| nops.iter().any(|n| n == word)).count() * 4;
-            let tail = bytes.len() - whole;
-            if tail < 4 && bytes[whole..].iter().all(|&b| b == 0) { bytes.len() } else { whole }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -351,15 +295,6 @@ mod tests {
         let (per_unit, covered) = attribute(&units, &live);
         assert_eq!(per_unit, [10, 40]);
         assert_eq!(total(&covered), 50);
-    }
-
-    #[test]
-    fn gcc_padding_is_nops_of_any_length_and_nothing_else() {
-        let nops = [0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0, 0x66, 0x90, 0x90, 0xcc, 0, 0];
-        assert_eq!(padding_bytes(&nops, elf::EM_X86_64), nops.len());
-        // push rbp behind two nops
-        assert_eq!(padding_bytes(&[0x90, 0x90, 0x55, 0x90], elf::EM_X86_64), 2);
-        assert_eq!(padding_bytes(&[0x1f, 0x20, 0x03, 0xd5, 0, 0, 0, 0, 1], elf::EM_AARCH64), 8);
     }
 
     fn ranges() -> impl Strategy<Value = Vec<Range<u64>>> {

@@ -42,6 +42,7 @@ pub(super) fn sentence(outcome: &Outcome, seen: &Witnessed, declared: Level) -> 
         }
     } else {
         parts.push(of_units(&judged));
+        parts.extend(share_of_units(outcome, seen, &judged));
     }
     let text = outcome.optimization.text;
     if !judged.is_empty() {
@@ -68,6 +69,39 @@ pub(super) fn sentence(outcome: &Outcome, seen: &Witnessed, declared: Level) -> 
         }
     }
     parts.join("; ")
+}
+
+/// How much of the code the units are, where that is not nearly all of it: a sentence about them must not be read as one
+/// about the whole.
+fn share_of_units(outcome: &Outcome, seen: &Witnessed, judged: &[&Unit]) -> Option<String> {
+    let optimization = &outcome.optimization;
+    let text = optimization.text;
+    let code = text.bytes.saturating_sub(text.padding).saturating_sub(text.runtime);
+    let described: u64 = judged.iter().map(|unit| unit.text_bytes).sum();
+    if seen.relocatable || code == 0 || described.saturating_mul(20) >= code.saturating_mul(19) {
+        return None;
+    }
+    let of_units = |level: Level| -> u64 {
+        judged.iter().filter(|unit| unit.level == level).map(|unit| unit.text_bytes).sum()
+    };
+    let rest = optimization
+        .by_level
+        .iter()
+        .map(|share| (share.level, share.text_bytes.saturating_sub(of_units(share.level))))
+        .max_by_key(|(_, bytes)| *bytes)
+        .filter(|(_, bytes)| *bytes > 0);
+    let percent = |bytes: u64| bytes as f64 * 100.0 / code as f64;
+    let units = format!("that is {:.1} % of the code", percent(described));
+    Some(match rest {
+        None => units,
+        Some((Level::Unknown, bytes)) => {
+            format!("{units}, and nothing tells of another {:.1} %", percent(bytes))
+        }
+        Some((level, bytes)) => {
+            let how = if text.inferred > 0 { ", as the code itself shows" } else { "" };
+            format!("{units}; another {:.1} % is {}{how}", percent(bytes), level.flag())
+        }
+    })
 }
 
 /// What is suspected of single functions in units of a higher level.

@@ -64,10 +64,34 @@ impl Units {
     }
 }
 
+/// What is known of one producer's text.
+struct Understood<'a> {
+    /// The text, as the unit last seen holds it.
+    words: &'a Arc<[u8]>,
+    producer: Producer,
+    compiler: String,
+    flags: Arc<Vec<String>>,
+    /// Languages of its units, and how many have each.
+    languages: Vec<(Option<String>, u64)>,
+}
+
+impl<'a> Understood<'a> {
+    fn new(words: &'a Arc<[u8]>) -> Self {
+        let producer = producer::parse(words);
+        let compiler = match producer.family {
+            Family::Unknown => producer.raw.clone(),
+            _ => producer.name(),
+        };
+        let flags = producer.options.list().iter().map(|option| option.text.clone()).collect();
+        Self { words, producer, compiler, flags: Arc::new(flags), languages: Vec::new() }
+    }
+}
+
 /// Understands all units. Equal producers are parsed once.
 pub fn understand(dwarf: &[DwarfUnit], member: Option<&str>) -> Units {
-    let mut known: HashMap<&[u8], (Producer, Arc<Vec<String>>)> = HashMap::new();
-    let mut seen: BTreeMap<(String, Option<String>, Option<String>, String), u64> = BTreeMap::new();
+    let mut known: HashMap<&[u8], usize> = HashMap::new();
+    let mut understood: Vec<Understood<'_>> = Vec::new();
+    let mut current = 0;
     let mut result = Units::default();
     for (index, unit) in dwarf.iter().enumerate() {
         let skeleton = match &unit.kind {
@@ -91,32 +115,42 @@ pub fn understand(dwarf: &[DwarfUnit], member: Option<&str>) -> Units {
             result.units.push(Unit { kind, note: Some(note), ..blank(name, comp_dir, member, unit) });
             continue;
         };
-        let (producer, flags) = known.entry(words).or_insert_with(|| {
-            let producer = producer::parse(words);
-            let flags = producer.options.list().iter().map(|option| option.text.clone()).collect();
-            (producer, Arc::new(flags))
-        });
-        let producer = &*producer;
+        // Neighbours mostly share their producer; only others are looked up by their text.
+        let last = understood.get(current).filter(|last| Arc::ptr_eq(last.words, words));
+        if last.is_none() {
+            current = *known.entry(words).or_insert_with(|| {
+                understood.push(Understood::new(words));
+                understood.len() - 1
+            });
+        }
+        let Some(of_words) = understood.get_mut(current) else { continue };
+        of_words.words = words;
+        let producer = &of_words.producer;
         let kind = unit_kind(producer, &name, comp_dir.as_deref());
         // What is made at link time comes from several units, whatever language is noted for it.
         let language = match kind {
             UnitKind::LtoPartition => producer.language.clone(),
             _ => producer.language.clone().or_else(|| unit.language.and_then(language_name)),
         };
-        *seen
-            .entry((
-                producer.family.as_str().to_owned(),
-                producer.version.clone(),
-                language.clone(),
-                producer.raw.clone(),
-            ))
-            .or_default() += 1;
+        match of_words.languages.iter_mut().find(|(seen, _)| *seen == language) {
+            Some((_, units)) => *units += 1,
+            None => of_words.languages.push((language.clone(), 1)),
+        }
         let library =
             (kind == UnitKind::Library).then(|| library_of(producer, &name, comp_dir.as_deref())).flatten();
         result.libraries.push(library);
-        let mut known = of_producer(producer, kind, blank(name, comp_dir, member, unit));
-        known.flags = Arc::clone(flags);
-        result.units.push(Unit { language, ..known });
+        let flags = Arc::clone(&of_words.flags);
+        let known =
+            of_producer(&of_words.producer, &of_words.compiler, kind, blank(name, comp_dir, member, unit));
+        result.units.push(Unit { language, flags, ..known });
+    }
+    let mut seen: BTreeMap<(String, Option<String>, Option<String>, String), u64> = BTreeMap::new();
+    for Understood { producer, languages, .. } in &understood {
+        for (language, units) in languages {
+            let family = producer.family.as_str().to_owned();
+            let (version, raw) = (producer.version.clone(), producer.raw.clone());
+            *seen.entry((family, version, language.clone(), raw)).or_default() += units;
+        }
     }
     result.compilers = seen
         .into_iter()
@@ -191,13 +225,9 @@ fn blank(name: String, comp_dir: Option<String>, member: Option<&str>, unit: &Dw
     }
 }
 
-fn of_producer(producer: &Producer, kind: UnitKind, mut unit: Unit) -> Unit {
+fn of_producer(producer: &Producer, compiler: &str, kind: UnitKind, mut unit: Unit) -> Unit {
     unit.kind = kind;
-    unit.language.clone_from(&producer.language);
-    unit.compiler = Some(match producer.family {
-        Family::Unknown => producer.raw.clone(),
-        _ => producer.name(),
-    });
+    unit.compiler = Some(compiler.to_owned());
     unit.flags_recorded = producer.options.is_known();
     unit.overridden.clone_from(&producer.level.overridden);
     unit.note = producer.level.ambiguous.clone().or_else(|| producer.level.note.clone());

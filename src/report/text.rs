@@ -179,6 +179,15 @@ pub(super) fn thousands(number: u64) -> String {
 /// One labelled line, wrapped; following lines are indented under the text.
 pub(super) fn labelled(out: &mut String, indent: usize, label: &str, text: &str, options: Options) {
     let start = indent + 8.max(label.len() + 1);
+    for (index, line) in wrapped(text, start, options).iter().enumerate() {
+        let head = if index == 0 { label } else { "" };
+        let pad = start - indent - head.len();
+        let _ = writeln!(out, "{:indent$}{}{:pad$}{line}", "", paint(CYAN, head), "");
+    }
+}
+
+/// `text` in lines that fit into what `start` columns leave. Words longer than that stay whole.
+pub(super) fn wrapped(text: &str, start: usize, options: Options) -> Vec<String> {
     let room = options.width.max(40).saturating_sub(start).max(20);
     let mut lines = Vec::new();
     let mut line = String::new();
@@ -192,11 +201,7 @@ pub(super) fn labelled(out: &mut String, indent: usize, label: &str, text: &str,
         line.push_str(word);
     }
     lines.push(line);
-    for (index, line) in lines.iter().enumerate() {
-        let head = if index == 0 { label } else { "" };
-        let pad = start - indent - head.len();
-        let _ = writeln!(out, "{:indent$}{}{:pad$}{line}", "", paint(CYAN, head), "");
-    }
+    lines
 }
 
 /// Columns a text takes, its colour escapes left out.

@@ -31,9 +31,10 @@
 
 use super::Rule;
 use super::check::{Context, Draft, Outcome};
-use super::nginx_common::{argument_matches, missing_list, spelt};
+use super::nginx_common::{argument_matches, held_against, spelt};
 use crate::evidence::{Source, Strength};
 use crate::finding::Severity;
+use crate::policy::{At, Pattern};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -46,29 +47,27 @@ pub const RULE: Rule = Rule {
 
 fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     let entries = &context.policy.nginx.configure.forbid;
-    let Some(first) = entries.first() else { return Outcome::NotAsked };
-    let nginx = match context.nginx_server() {
-        Ok(nginx) => nginx,
-        Err(reason) => return Outcome::NotChecked(reason),
-    };
-    let Some(arguments) = &nginx.configure_arguments else {
-        return Outcome::Checked(vec![missing_list(nginx, "configure arguments").policy(&first.at)]);
-    };
-    let mut drafts = Vec::new();
-    for entry in entries {
-        let Some(argument) = arguments.iter().find(|argument| argument_matches(&entry.value, argument))
-        else {
-            continue;
-        };
-        let text = &entry.value.text;
-        drafts.push(
-            Draft::violation(format!("argument:{text}"), format!("configured with {}", spelt(argument)))
+    held_against(
+        context,
+        entries,
+        "configure arguments",
+        |nginx| nginx.configure_arguments.as_ref(),
+        |arguments| {
+            let given = |entry: &'a At<Pattern>| {
+                let argument = arguments.iter().find(|argument| argument_matches(&entry.value, argument))?;
+                let text = &entry.value.text;
+                let draft = Draft::violation(
+                    format!("argument:{text}"),
+                    format!("configured with {}", spelt(argument)),
+                )
                 .evidence(Strength::Declared, &[Source::ConfigureArguments])
                 .policy(&entry.at)
-                .remedy(format!("leave {} out of ./configure; make clean; rebuild", spelt(argument))),
-        );
-    }
-    Outcome::Checked(drafts)
+                .remedy(format!("leave {} out of ./configure; make clean; rebuild", spelt(argument)));
+                Some(draft)
+            };
+            entries.iter().filter_map(given).collect()
+        },
+    )
 }
 
 #[cfg(test)]

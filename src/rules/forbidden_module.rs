@@ -32,7 +32,7 @@
 
 use super::Rule;
 use super::check::{Context, Draft, Outcome};
-use super::nginx_common::{found, missing_list};
+use super::nginx_common::{found, held_against};
 use crate::evidence::Strength;
 use crate::facts::{Linkage, Module};
 use crate::finding::Severity;
@@ -49,36 +49,34 @@ pub const RULE: Rule = Rule {
 
 fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     let entries = &context.policy.nginx.modules.forbid;
-    let Some(first) = entries.first() else { return Outcome::NotAsked };
-    let nginx = match context.nginx_server() {
-        Ok(nginx) => nginx,
-        Err(reason) => return Outcome::NotChecked(reason),
-    };
-    let Some(modules) = &nginx.modules else {
-        return Outcome::Checked(vec![missing_list(nginx, "module table").policy(&first.at)]);
-    };
-    let mut drafts: Vec<Draft<'a>> = Vec::new();
-    let mut seen: Vec<&str> = Vec::new();
-    for entry in entries {
-        for module in found(modules, &entry.value) {
-            if seen.contains(&module.name.as_str()) {
-                continue;
+    held_against(
+        context,
+        entries,
+        "module table",
+        |nginx| nginx.modules.as_ref(),
+        |modules| {
+            let mut drafts: Vec<Draft<'a>> = Vec::new();
+            let mut seen: Vec<&str> = Vec::new();
+            for entry in entries {
+                for module in found(modules, &entry.value) {
+                    if seen.contains(&module.name.as_str()) {
+                        continue;
+                    }
+                    seen.push(&module.name);
+                    let how = if module.linkage == Linkage::Dynamic { " as a dynamic module" } else { "" };
+                    let message = format!("{} is in this nginx{how}", module.name);
+                    drafts.push(
+                        Draft::violation(format!("module:{}", module.name), message)
+                            .evidence(Strength::Structural, &module.sources)
+                            .policy(&entry.at)
+                            .module(module.name.clone())
+                            .remedy(how_to_remove(module)),
+                    );
+                }
             }
-            seen.push(&module.name);
-            let how = if module.linkage == Linkage::Dynamic { " as a dynamic module" } else { "" };
-            drafts.push(
-                Draft::violation(
-                    format!("module:{}", module.name),
-                    format!("{} is in this nginx{how}", module.name),
-                )
-                .evidence(Strength::Structural, &module.sources)
-                .policy(&entry.at)
-                .module(module.name.clone())
-                .remedy(how_to_remove(module)),
-            );
-        }
-    }
-    Outcome::Checked(drafts)
+            drafts
+        },
+    )
 }
 
 /// The option that keeps a module out of the next build.

@@ -31,7 +31,7 @@
 
 use super::Rule;
 use super::check::{Context, Draft, Outcome};
-use super::nginx_common::{argument_matches, missing_list};
+use super::nginx_common::{argument_matches, held_against};
 use crate::evidence::{Source, Strength};
 use crate::finding::Severity;
 
@@ -46,29 +46,27 @@ pub const RULE: Rule = Rule {
 
 fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     let entries = &context.policy.nginx.configure.require;
-    let Some(first) = entries.first() else { return Outcome::NotAsked };
-    let nginx = match context.nginx_server() {
-        Ok(nginx) => nginx,
-        Err(reason) => return Outcome::NotChecked(reason),
-    };
-    let Some(arguments) = &nginx.configure_arguments else {
-        return Outcome::Checked(vec![missing_list(nginx, "configure arguments").policy(&first.at)]);
-    };
-    let drafts = entries
-        .iter()
-        .filter(|entry| !arguments.iter().any(|argument| argument_matches(&entry.value, argument)))
-        .map(|entry| {
-            let text = &entry.value.text;
-            Draft::violation(
-                format!("argument:{text}"),
-                format!("{text} is not among the configure arguments"),
-            )
-            .evidence(Strength::Declared, &[Source::ConfigureArguments])
-            .policy(&entry.at)
-            .remedy(format!("give {text} to ./configure; make clean; rebuild"))
-        })
-        .collect();
-    Outcome::Checked(drafts)
+    held_against(
+        context,
+        entries,
+        "configure arguments",
+        |nginx| nginx.configure_arguments.as_ref(),
+        |arguments| {
+            let missing = entries
+                .iter()
+                .filter(|entry| !arguments.iter().any(|argument| argument_matches(&entry.value, argument)));
+            missing
+                .map(|entry| {
+                    let text = &entry.value.text;
+                    let message = format!("{text} is not among the configure arguments");
+                    Draft::violation(format!("argument:{text}"), message)
+                        .evidence(Strength::Declared, &[Source::ConfigureArguments])
+                        .policy(&entry.at)
+                        .remedy(format!("give {text} to ./configure; make clean; rebuild"))
+                })
+                .collect()
+        },
+    )
 }
 
 #[cfg(test)]

@@ -35,9 +35,11 @@
 
 use super::Rule;
 use super::check::{Context, Draft, Outcome};
-use super::nginx_common::{all_dynamic, found, how_to_add, missing_list};
+use super::nginx_common::{all_dynamic, found, held_against, how_to_add};
 use crate::evidence::{Source, Strength};
+use crate::facts::Module;
 use crate::finding::Severity;
+use crate::policy::{At, Pattern};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -50,33 +52,30 @@ pub const RULE: Rule = Rule {
 
 fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     let entries = &context.policy.nginx.modules.require;
-    let Some(first) = entries.first() else { return Outcome::NotAsked };
-    let nginx = match context.nginx_server() {
-        Ok(nginx) => nginx,
-        Err(reason) => return Outcome::NotChecked(reason),
-    };
-    let Some(modules) = &nginx.modules else {
-        return Outcome::Checked(vec![missing_list(nginx, "module table").policy(&first.at)]);
-    };
-    let mut drafts = Vec::new();
-    for entry in entries {
-        let text = &entry.value.text;
-        let matching = found(modules, &entry.value);
-        if matching.is_empty() {
-            let message = format!("{text} is not in this nginx");
-            drafts.push(
-                Draft::violation(format!("module:{text}"), message)
-                    .evidence(Strength::Structural, &[Source::ModuleTable])
-                    .policy(&entry.at)
-                    .module(text.clone())
-                    .remedy(how_to_add(context, &entry.value)),
-            );
-        } else if all_dynamic(&matching) {
-            let message = format!("{text} is dynamic: needs load_module, which was not checked");
-            drafts.push(Draft::remark(format!("dynamic:{text}"), message).policy(&entry.at));
-        }
+    held_against(
+        context,
+        entries,
+        "module table",
+        |nginx| nginx.modules.as_ref(),
+        |modules| entries.iter().filter_map(|entry| missing(context, modules, entry)).collect(),
+    )
+}
+
+fn missing<'a>(context: &Context<'a>, modules: &[Module], entry: &'a At<Pattern>) -> Option<Draft<'a>> {
+    let text = &entry.value.text;
+    let matching = found(modules, &entry.value);
+    if matching.is_empty() {
+        let draft = Draft::violation(format!("module:{text}"), format!("{text} is not in this nginx"))
+            .evidence(Strength::Structural, &[Source::ModuleTable])
+            .policy(&entry.at)
+            .module(text.clone())
+            .remedy(how_to_add(context, &entry.value));
+        return Some(draft);
     }
-    Outcome::Checked(drafts)
+    all_dynamic(&matching).then(|| {
+        let message = format!("{text} is dynamic: needs load_module, which was not checked");
+        Draft::remark(format!("dynamic:{text}"), message).policy(&entry.at)
+    })
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! What the rules about nginx programs share.
 
-use super::check::{Context, Draft, count};
+use super::check::{Context, Draft, Outcome, count};
 use super::config_common::{CONFIG_RULES, NO_CONFIGURATION};
 use super::{Judgement, TABLE, waivers};
 use crate::facts::{ConfigureArgument, Linkage, Module, ModuleOrigin, Nginx};
 use crate::nginx::catalogue;
 use crate::nginx::version::{family, nginx_version};
-use crate::policy::Pattern;
 use crate::policy::matching::module_matches;
+use crate::policy::{At, Pattern};
 
 /// Rules that are about nginx servers alone.
 const NGINX_RULES: [&str; 6] = [
@@ -119,6 +119,25 @@ pub fn spelt(argument: &ConfigureArgument) -> String {
         None => argument.name.clone(),
         Some(value) if value.contains(' ') => format!("{}='{value}'", argument.name),
         Some(value) => format!("{}={value}", argument.name),
+    }
+}
+
+/// Holds entries of a policy against a list that the nginx carries: without entries nothing is asked, a target that is no
+/// server is not checked, and a list that is missing leaves the question open at the first entry.
+pub fn held_against<'a, T: 'a>(
+    context: &Context<'a>,
+    entries: &'a [At<Pattern>],
+    what: &str,
+    list: impl FnOnce(&'a Nginx) -> Option<&'a Vec<T>>,
+    judge: impl FnOnce(&'a [T]) -> Vec<Draft<'a>>,
+) -> Outcome<'a> {
+    let Some(first) = entries.first() else { return Outcome::NotAsked };
+    match context.nginx_server() {
+        Err(reason) => Outcome::NotChecked(reason),
+        Ok(nginx) => Outcome::Checked(match list(nginx) {
+            Some(list) => judge(list),
+            None => vec![missing_list(nginx, what).policy(&first.at)],
+        }),
     }
 }
 

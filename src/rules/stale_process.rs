@@ -3,7 +3,7 @@
 //! # What it checks
 //!
 //! For a process: whether its program file was deleted or replaced, and whether the build-id of the file now at its path is
-//! the one that runs.
+//! the one that runs; and whether a library or module that it has loaded was deleted or replaced since.
 //!
 //! ```text
 //! warning[stale-process]: the file of pid 812 was replaced: 7f96c30d runs, 1c09ab22 is installed
@@ -25,11 +25,12 @@
 //!
 //! # Evidence
 //!
-//! Structural: the link `/proc/PID/exe` and the build-ids of both files.
+//! Structural: the link `/proc/PID/exe`, the list `/proc/PID/maps`, and the build-ids of both files.
 //!
 //! # Limits
 //!
-//! Libraries replaced under a running process are not looked at. Two files without build-ids cannot be compared.
+//! Two files without build-ids cannot be compared. A library that was written over in place is not seen: it is the file that
+//! runs.
 
 use super::Rule;
 use super::check::{Context, Draft, Outcome};
@@ -50,30 +51,44 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     let running = context.facts.elf.as_ref().and_then(|elf| elf.build_id.as_deref());
     let installed = process.on_disk_build_id.as_deref();
     let pid = process.pid;
-    let message = match (running, installed) {
-        (Some(running), Some(installed)) if running != installed => {
-            format!("the file of pid {pid} was replaced: {running} runs, {installed} is installed")
-        }
-        // The same build copied anew is the same program.
-        (Some(_), Some(_)) => return Outcome::Checked(Vec::new()),
-        _ if process.deleted => format!("the file of pid {pid} was deleted or replaced since it was started"),
-        _ => {
-            return Outcome::NotChecked(
-                "without build-ids the running program and the file cannot be compared".to_owned(),
-            );
-        }
-    };
     let fix = if context.facts.nginx.is_some() {
         "restart nginx, or replace it on the fly (USR2, then WINCH and QUIT to the old master); a reload keeps the old program"
     } else {
         "restart the service"
     };
-    let mut draft =
-        Draft::violation("process", message).evidence(Strength::Structural, &[Source::Elf]).remedy(fix);
-    if let Some(place) = context.switched_on(RULE.id) {
-        draft = draft.policy(place);
+    let mut drafts = Vec::new();
+    let stale = |key: &'static str, message: String| {
+        let draft = Draft::violation(key, message).evidence(Strength::Structural, &[Source::Elf]).remedy(fix);
+        match context.switched_on(RULE.id) {
+            Some(place) => draft.policy(place),
+            None => draft,
+        }
+    };
+    if let [first, rest @ ..] = &process.replaced[..] {
+        let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+        drafts
+            .push(stale("libraries", format!("pid {pid} runs libraries that were replaced: {first}{more}")));
     }
-    Outcome::Checked(vec![draft])
+    match (running, installed) {
+        (Some(running), Some(installed)) if running != installed => {
+            let message =
+                format!("the file of pid {pid} was replaced: {running} runs, {installed} is installed");
+            drafts.insert(0, stale("process", message));
+        }
+        // The same build copied anew is the same program.
+        (Some(_), Some(_)) => {}
+        _ if process.deleted => {
+            let message = format!("the file of pid {pid} was deleted or replaced since it was started");
+            drafts.insert(0, stale("process", message));
+        }
+        _ if drafts.is_empty() => {
+            return Outcome::NotChecked(
+                "without build-ids the running program and the file cannot be compared".to_owned(),
+            );
+        }
+        _ => {}
+    }
+    Outcome::Checked(drafts)
 }
 
 #[cfg(test)]
@@ -112,6 +127,15 @@ mod tests {
         assert_passed(&facts, &policy(), RULE.id);
         facts.process.as_mut().unwrap().on_disk_build_id = None;
         assert!(only(&facts, &policy(), RULE.id).message.contains("deleted or replaced"));
+        facts.process.as_mut().unwrap().replaced =
+            vec!["/usr/lib/libssl.so.3".into(), "/usr/lib/libz.so.1".into()];
+        facts.process.as_mut().unwrap().on_disk_build_id = Some("7f96c30d".into());
+        assert_eq!(
+            only(&facts, &policy(), RULE.id).message,
+            "pid 900 runs libraries that were replaced: /usr/lib/libssl.so.3 and 1 more"
+        );
+        facts.process.as_mut().unwrap().replaced.clear();
+        facts.process.as_mut().unwrap().on_disk_build_id = None;
         facts.process.as_mut().unwrap().deleted = false;
         assert_not_checked(&facts, &policy(), RULE.id);
     }

@@ -4,7 +4,7 @@
 use crate::compiler::Level;
 use crate::evidence::{Claim, Held, Scope, Source, Strength};
 use crate::facts::*;
-use crate::finding::{Finding, PolicyPlace, Severity};
+use crate::finding::{Finding, FindingStatus, PolicyPlace, Severity};
 use crate::policy::*;
 use crate::rules::{Judgement, judge};
 use jiff::civil::Date;
@@ -238,6 +238,28 @@ pub fn module(name: &str) -> Module {
 /// A configure argument.
 pub fn argument(name: &str, value: Option<&str>) -> ConfigureArgument {
     ConfigureArgument { name: name.into(), value: value.map(Into::into) }
+}
+
+/// A finding about nothing in particular.
+pub fn finding(rule: &str, severity: Severity, status: FindingStatus) -> Finding {
+    Finding {
+        rule: rule.to_owned(),
+        severity,
+        status,
+        message: "something is wrong".to_owned(),
+        remedy: None,
+        strength: Strength::None,
+        sources: Vec::new(),
+        units: Vec::new(),
+        units_total: 0,
+        ranges: Vec::new(),
+        policy: None,
+        location: None,
+        waiver: None,
+        fingerprint: String::new(),
+        known: Vec::new(),
+        cost: None,
+    }
 }
 
 /// Judges on the day of all tests.

@@ -19,9 +19,12 @@ pub(super) const RECOGNISER: Recogniser = Recogniser {
 fn read(texts: &Texts<'_>) -> Option<Found> {
     texts.all().find(|text| text.text.starts_with("PowerDNS "))?;
     let line = texts.configure_line()?;
-    // The version stands in a text by itself that nothing marks; a distribution also hands it to the compiler.
+    // The version stands in a text by itself that nothing marks; a distribution also hands it to the compiler, with the
+    // revision of its package behind the last dash, which the program does not print.
     let version = line.text.split_once("PACKAGEVERSION=").and_then(|(_, rest)| {
-        rest.split(['\'', '"', '\\']).find(|part| part.starts_with(|c: char| c.is_ascii_digit()))
+        let package =
+            rest.split(['\'', '"', '\\']).find(|part| part.starts_with(|c: char| c.is_ascii_digit()))?;
+        Some(package.rsplit_once('-').map_or(package, |(version, _)| version))
     });
     let mut builder = Builder::new("powerdns", &line.at).version(version);
     builder.configure(line);

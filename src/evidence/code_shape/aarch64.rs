@@ -1,7 +1,7 @@
 //! Counting in A64 code, by masks and values on whole words (Arm Architecture Reference Manual for A-profile,
 //! C4.1 "A64 instruction set encoding"). No decoder is needed: the instructions that matter are few.
 
-use super::features::{Event, Features, Scratch};
+use super::features::{Event, Features, Scratch, slot_key};
 
 /// How many instructions may belong to the entry block.
 const ENTRY_BLOCK: u32 = 28;
@@ -10,8 +10,6 @@ const ENTRY_BLOCK: u32 = 28;
 const SP: u32 = 31;
 /// The frame pointer (AAPCS64, section 6.1.1).
 const FP: u32 = 29;
-/// Slots relative to the stack pointer are told apart from those relative to the frame pointer by this bit.
-const FROM_STACK_POINTER: i64 = 1 << 62;
 /// Place in the list of argument registers of the first floating-point register.
 const FIRST_FLOAT: u32 = 8;
 
@@ -69,12 +67,6 @@ struct Reader {
     epilogue: Option<u32>,
 }
 
-/// Slots are told apart by offset, width and base register.
-fn key(base: u32, offset: i64, width: i64) -> i64 {
-    let from = if base == SP { FROM_STACK_POINTER } else { 0 };
-    offset ^ width << 48 ^ from
-}
-
 fn bits(word: u32, low: u32, count: u32) -> u32 {
     word >> low & ((1 << count) - 1)
 }
@@ -126,6 +118,7 @@ impl Reader {
             self.entry(word, access);
         }
         let Some(Access { load, base, offset, first, second, width }) = access else { return };
+        self.features.uses_high |= (20..=28).contains(&base);
         if base != SP && !(base == FP && self.features.frame_pointer) {
             return;
         }
@@ -138,7 +131,7 @@ impl Reader {
         }
         self.features.slots += 1;
         let Some(offset) = offset else { return };
-        let slot = key(base, offset, width);
+        let slot = slot_key(offset, width.cast_unsigned(), base == SP);
         if load {
             self.features.read_back |= self.first_slot == Some(slot);
         }
@@ -221,7 +214,11 @@ impl Reader {
                 if argument == 0 || argument == FIRST_FLOAT && access.second.is_none() {
                     self.features.first_stored = true;
                     if self.first_slot.is_none() || argument == 0 {
-                        self.first_slot = Some(key(access.base, offset + access.width * place, access.width));
+                        self.first_slot = Some(slot_key(
+                            offset + access.width * place,
+                            access.width.cast_unsigned(),
+                            access.base == SP,
+                        ));
                     }
                 }
             }

@@ -47,11 +47,22 @@ fn sum(sizes: impl Iterator<Item = u64>) -> u64 {
     sizes.fold(0, u64::saturating_add)
 }
 
-/// Functions found in the gaps, in order of address, and the bytes swept.
-pub(super) fn functions(image: &Image, code: Code, gaps: &[Range<u64>]) -> (Vec<Function>, u64) {
+/// What a sweep found.
+pub(super) struct Found {
+    /// Functions, in order of address.
+    pub functions: Vec<Function>,
+    /// Bytes swept.
+    pub swept: u64,
+    /// Bytes that a limit left out: nothing is known of them, also where a call leads there.
+    pub left_out: u64,
+}
+
+/// Functions found in the gaps.
+pub(super) fn functions(image: &Image, code: Code, gaps: &[Range<u64>]) -> Found {
     let mut starts: Vec<u64> = Vec::new();
     let mut left = image.limits.code_bytes;
     let loaded = Loaded::of(image);
+    let mut seen: Vec<Range<u64>> = Vec::new();
     for gap in gaps {
         let mut at = gap.start;
         while at < gap.end && left > 0 && starts.len() < image.limits.functions {
@@ -64,13 +75,15 @@ pub(super) fn functions(image: &Image, code: Code, gaps: &[Range<u64>]) -> (Vec<
             at += size;
             left -= size;
         }
+        seen.push(gap.start..at);
     }
     let swept = image.limits.code_bytes - left;
+    let left_out = sum(gaps.iter().map(|gap| gap.end - gap.start)).saturating_sub(swept);
     starts.sort_unstable();
     starts.dedup();
     let mut found = Vec::new();
     let mut rest = &starts[..];
-    for gap in gaps {
+    for gap in seen {
         let inside = rest.partition_point(|&s| s < gap.end);
         let (here, after) = rest.split_at(inside);
         rest = after;
@@ -89,7 +102,7 @@ pub(super) fn functions(image: &Image, code: Code, gaps: &[Range<u64>]) -> (Vec<
         }
     }
     found.truncate(image.limits.functions);
-    (found, swept)
+    Found { functions: found, swept, left_out }
 }
 
 fn sweep_x86(bits: u32, bytes: &[u8], base: u64, starts: &mut Vec<u64>) {

@@ -33,6 +33,9 @@ pub struct Features {
     pub saves_high: bool,
     /// Saves the first callee-saved register.
     pub saves_low: bool,
+    /// Takes an address from one of the registers of `saves_high`. Where it does not save them, another convention
+    /// rules: generated code (V8's builtins keep the roots in `r13`), Go (`r14`), Haskell.
+    pub uses_high: bool,
     /// Packed integer instructions.
     pub packed: u32,
     /// The first two distinct targets of jumps out of the function; 0 for none.
@@ -115,7 +118,7 @@ pub fn state(f: &Features, tail: bool, arguments: Arguments) -> State {
 fn looks_unoptimized(f: &Features, arguments: Arguments) -> bool {
     // Slots are at least 12 % of what unoptimized code touches; hashes and struct builders of
     // optimized code get there too, so it is a condition and never a reason.
-    if f.saves_high || f.argument_used || !f.share_at_least(f.slots, 120) {
+    if f.saves_high || f.uses_high || f.argument_used || !f.share_at_least(f.slots, 120) {
         return false;
     }
     match arguments {
@@ -150,6 +153,31 @@ fn looks_optimized(f: &Features, arguments: Arguments) -> bool {
     arguments == Arguments::InRegisters && f.saves_low && few_slots && f.instructions >= 12
 }
 
+/// Where in a slot's key the width stands.
+const WIDTH_SHIFT: u32 = 48;
+
+/// Slots relative to the stack pointer are told apart from those relative to the frame pointer by this bit.
+const FROM_STACK_POINTER: i64 = 1 << 62;
+
+/// A slot of no width, which no access names.
+const NO_SLOT: i64 = i64::MIN;
+
+/// The key of a slot: slots are told apart by displacement, by width (a structure that is built by fields and copied as a
+/// whole is no variable that is loaded again), and by base register.
+pub(super) fn slot_key(displacement: i64, width: u64, from_stack_pointer: bool) -> i64 {
+    let from = if from_stack_pointer { FROM_STACK_POINTER } else { 0 };
+    displacement ^ (width << WIDTH_SHIFT).cast_signed() ^ from
+}
+
+/// First displacement of a slot and the one past its end. The two base registers get ranges far from each other.
+fn extent(key: i64) -> (i64, i64) {
+    let displacement = key << (64 - WIDTH_SHIFT) >> (64 - WIDTH_SHIFT);
+    let rest = key ^ displacement;
+    let width = (rest & !FROM_STACK_POINTER & !NO_SLOT) >> WIDTH_SHIFT;
+    let start = displacement.saturating_add(rest & FROM_STACK_POINTER);
+    (start, start.saturating_add(width))
+}
+
 /// The slots of the frame that the current basic block has touched.
 #[derive(Debug, Default)]
 pub struct Slots {
@@ -176,6 +204,19 @@ impl Slots {
         self.next = (self.next + 1) % self.known.len();
         self.len = (self.len + 1).min(self.known.len());
         false
+    }
+
+    /// Notes a store: slots of another width that it writes over hold something new, and loading them is not redundant.
+    /// Optimized code passes structures and vectors through the frame so.
+    pub fn store(&mut self, slot: i64) {
+        let (start, end) = extent(slot);
+        for known in self.known.iter_mut().take(self.len).filter(|known| **known != slot) {
+            let (from, to) = extent(*known);
+            if from < end && start < to {
+                *known = NO_SLOT;
+            }
+        }
+        self.touch(slot);
     }
 }
 
@@ -222,9 +263,7 @@ impl Scratch {
             }
             match event {
                 Event::Load(slot) => redundant += u32::from(slots.touch(slot)),
-                Event::Store(slot) => {
-                    slots.touch(slot);
-                }
+                Event::Store(slot) => slots.store(slot),
                 Event::Boundary => slots.clear(),
             }
         }

@@ -22,10 +22,10 @@ pub enum Verdict {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unknown {
     /// Nobody taught this program to read the machine's code.
-    #[error("machine code of {0} is not read")]
+    #[error("reading machine code of {0} is not supported here")]
     Machine(String),
     /// Addresses mean nothing before relocation.
-    #[error("machine code of a relocatable file is not read")]
+    #[error("reading machine code of a relocatable file is not supported here")]
     Relocatable,
     /// There are no functions to be found.
     #[error("no functions were found: there is neither an unwind table nor a symbol table")]
@@ -60,8 +60,8 @@ pub enum Unknown {
         /// Functions with a state.
         decided: u64,
     },
-    /// Code of a language whose compiler keeps arguments in memory at every level.
-    #[error("{0} code has another shape at every level")]
+    /// Code of a language whose compiler keeps arguments in memory at higher levels, too.
+    #[error("{0} code has another shape than C, from which no level can be told")]
     Language(&'static str),
 }
 
@@ -76,6 +76,8 @@ pub struct Judged {
     pub state: State,
     /// Ends in a jump to another function.
     pub tail_call: bool,
+    /// Keeps a frame pointer.
+    pub frame_pointer: bool,
 }
 
 /// A run of functions of one state.

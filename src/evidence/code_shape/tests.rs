@@ -117,6 +117,18 @@ fn a_limit_thins_out_evenly_and_is_reported() {
 }
 
 #[test]
+fn what_a_sweep_leaves_out_has_no_functions() {
+    let limits = Limits { code_bytes: 1000, ..Limits::default() };
+    let image = Image::open(Input::memory(&shape_file!("gcc-O0-noeh")[..]), &limits).unwrap();
+    let text = image.section(".text").unwrap();
+    let shape = judge(&image, &functions::read(&image).functions, &Selection::All);
+    assert!(shape.discovered > 5 && shape.discovered < 29);
+    assert!(shape.functions.iter().all(|f| f.end <= text.address + 1000));
+    assert_eq!(shape.bytes_left_out, text.size - 1000);
+    assert_eq!(shape.problems[0].code, "code-limit");
+}
+
+#[test]
 fn returns_through_a_thunk_are_no_tail_calls() {
     let shape = judge_all(shape_file!("gcc-O0-thunk"));
     assert_eq!((shape.verdict.clone(), shape.totals.tail_calls), (Verdict::O0, 0));
@@ -149,6 +161,39 @@ fn without_frame_descriptions_functions_are_found_in_the_code() {
     assert_eq!(shape.counts.o0, 0);
 }
 
+/// The file as Free Pascal would mark it: `.comment` takes the name of that compiler's own section.
+fn as_pascal(bytes: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    let at = bytes.windows(8).rposition(|w| w == b".comment").unwrap();
+    bytes[at..at + 8].copy_from_slice(b".fpcdata");
+    bytes
+}
+
+#[test]
+fn in_a_program_of_another_language_only_code_with_frame_descriptions_is_judged() {
+    let shape = judge_all(&as_pascal(shape_file!("gcc-O0")));
+    assert_eq!((&shape.verdict, shape.counts.o0), (&Verdict::O0, 29));
+    assert!(shape.only_functions && shape.sentence.starts_with("of the code beside Free Pascal, 29 of 29"));
+    let shape = judge_all(&as_pascal(shape_file!("gcc-O0-noeh")));
+    assert!(matches!(shape.verdict, Verdict::Unknown(_)), "{:?}", shape.verdict);
+    // Symbols of functions say nothing about the language.
+    let image = open(&as_pascal(shape_file!("gcc-O0-noeh")));
+    let mut table = functions::read(&image).functions;
+    let text = image.section(".text").unwrap();
+    table.push(functions::Function {
+        start: text.address,
+        end: text.address + text.size,
+        name: Some("P$MAIN_$$_RUN".to_owned()),
+        cold: false,
+        saves_high: false,
+        saves_low: false,
+        frame_pointer: false,
+        from: Origin::Symbol,
+    });
+    let shape = judge(&image, &table, &Selection::All);
+    assert!(matches!(shape.verdict, Verdict::Unknown(_)), "{:?}", shape.verdict);
+}
+
 #[test]
 fn other_machines() {
     let shape = judge_all(shape_file!("aarch64-O0"));
@@ -162,7 +207,7 @@ fn other_machines() {
     let mut bytes = shape_file!("gcc-O0").to_vec();
     bytes[18] = 0xf3; // EM_RISCV
     let shape = judge_all(&bytes);
-    assert_eq!(shape.sentence, "machine code of machine 243 is not read");
+    assert_eq!(shape.sentence, "reading machine code of riscv64 is not supported here");
     assert!(claims(&shape).is_empty());
 }
 

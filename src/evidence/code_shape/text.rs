@@ -4,13 +4,19 @@ use crate::image::Image;
 use crate::image::functions::Function;
 
 /// Most bytes of one function that are looked at. Its state is settled long before.
-pub(super) const FUNCTION_BYTES: u64 = 16 << 10;
+const FUNCTION_BYTES: u64 = 16 << 10;
 
-/// Largest window read at once.
-const WINDOW: u64 = 4 << 20;
+/// … and where the text is large: the entry and some 300 instructions, so that 150 MB take a second.
+const FUNCTION_BYTES_IN_LARGE: u64 = 1 << 10;
 
-/// Functions further apart than this are not read together.
-const GAP: u64 = 64 << 10;
+/// Text that is large.
+const LARGE: u64 = 16 << 20;
+
+/// Largest window read at once. The memory of one is used again for the next, and stays in the processor's cache.
+const WINDOW: u64 = 256 << 10;
+
+/// Functions further apart than this are not read together: a second call costs less.
+const GAP: u64 = 8 << 10;
 
 /// One window of text and the functions in it.
 pub(super) struct Window<'a> {
@@ -46,6 +52,13 @@ impl<'a> Loaded<'a> {
         Some((offset.checked_add(address - start)?, left))
     }
 
+    /// Puts the bytes at an address into a buffer that is used again; false if no segment holds them all.
+    fn read_into(&self, address: u64, size: u64, buffer: &mut Vec<u8>) -> bool {
+        let Some((offset, _)) = self.locate(address).filter(|&(_, left)| size <= left) else { return false };
+        buffer.resize(size as usize, 0);
+        self.image.input.read_at(offset, buffer).is_ok_and(|got| got as u64 == size)
+    }
+
     /// The bytes at an address, if one segment holds them all.
     pub(super) fn read(&self, address: u64, size: u64) -> Option<Vec<u8>> {
         let (offset, _) = self.locate(address).filter(|&(_, left)| size <= left)?;
@@ -53,9 +66,9 @@ impl<'a> Loaded<'a> {
     }
 }
 
-/// How many bytes of a function are looked at.
-pub(super) fn head(function: &Function) -> u64 {
-    function.size().min(FUNCTION_BYTES)
+/// How many bytes of each function are looked at, where all of them have that many.
+pub(super) fn most_of_each(all: u64) -> u64 {
+    if all > LARGE { FUNCTION_BYTES_IN_LARGE } else { FUNCTION_BYTES }
 }
 
 /// Calls `visit` with windows that cover the chosen functions (indices in order of address).
@@ -64,10 +77,13 @@ pub(super) fn windows(
     image: &Image,
     functions: &[Function],
     chosen: &[usize],
+    most_of_each: u64,
     mut visit: impl FnMut(Window<'_>),
 ) -> (u64, u64) {
+    let head = |function: &Function| function.size().min(most_of_each);
     let loaded = Loaded::of(image);
     let (mut read, mut missing) = (0u64, 0u64);
+    let mut buffer = Vec::new();
     let mut from = 0;
     while let Some(first) = chosen.get(from).and_then(|&index| functions.get(index)) {
         let base = first.start;
@@ -87,12 +103,11 @@ pub(super) fn windows(
             to += 1;
         }
         let members = chosen.get(from..to).unwrap_or_default();
-        match loaded.read(base, size) {
-            Some(bytes) => {
-                read = read.saturating_add(size);
-                visit(Window { base, bytes: &bytes, members });
-            }
-            None => missing += members.len() as u64,
+        if loaded.read_into(base, size, &mut buffer) {
+            read = read.saturating_add(size);
+            visit(Window { base, bytes: &buffer, members });
+        } else {
+            missing += members.len() as u64;
         }
         from = to;
     }

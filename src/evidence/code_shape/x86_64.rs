@@ -1,6 +1,6 @@
 //! Counting in x86 code, 64 and 32 bit, with the iced decoder.
 
-use super::features::{Event, Features, Scratch};
+use super::features::{Event, Features, Scratch, slot_key};
 use iced_x86::{Code, Decoder, Instruction, Mnemonic, OpKind, Register};
 
 mod mnemonics;
@@ -16,13 +16,6 @@ const ARGUMENTS: [Register; 6] =
 
 /// Place in the list of arguments of the first floating-point register.
 const FIRST_FLOAT: usize = 6;
-
-/// Slots are told apart by displacement, by width (a structure that is built by fields and copied as a whole is no
-/// variable that is loaded again), and by base register: those relative to the stack pointer get this bit flipped.
-const FROM_STACK_POINTER: i64 = 1 << 62;
-
-/// Where in a slot's key the width stands.
-const WIDTH_SHIFT: u32 = 48;
 
 /// Counts over the function that begins at `code[offset]`, of `size` bytes.
 ///
@@ -138,6 +131,9 @@ impl Reader {
             }
             _ => self.features.packed += u32::from(is_packed_integer(mnemonic)),
         }
+        let base = i.memory_base();
+        self.features.uses_high |=
+            matches!(base, Register::R12 | Register::R13 | Register::R14 | Register::R15);
         if self.in_entry {
             self.entry(i, mnemonic);
         }
@@ -206,15 +202,13 @@ impl Reader {
         if base == Register::None || i.memory_index() != Register::None {
             return None;
         }
-        let key = || {
-            let width = ((i.memory_size().size() as u64) << WIDTH_SHIFT).cast_signed();
-            i.memory_displacement64().cast_signed() ^ width
+        let from_stack_pointer = match base {
+            Register::RSP | Register::ESP => true,
+            Register::RBP | Register::EBP if self.features.frame_pointer => false,
+            _ => return None,
         };
-        match base {
-            Register::RSP | Register::ESP => Some(key() ^ FROM_STACK_POINTER),
-            Register::RBP | Register::EBP if self.features.frame_pointer => Some(key()),
-            _ => None,
-        }
+        let width = i.memory_size().size() as u64;
+        Some(slot_key(i.memory_displacement64().cast_signed(), width, from_stack_pointer))
     }
 
     fn slot_access(

@@ -6,6 +6,8 @@ use gimli::{AttributeSpecification, DwAt, DwForm, DwTag};
 use std::collections::HashMap;
 use std::rc::Rc;
 
+mod pass;
+
 /// Bytes of tables gone through at least, whatever the section's size.
 const WORK: u64 = 64 << 20;
 /// Attribute specifications held by the cache (24 bytes each).
@@ -80,6 +82,25 @@ impl Cache {
     }
 }
 
+/// Size in bytes of the table at an offset, its end mark included; what does not end within `most` bytes counts as
+/// that long, or as long as the section is. The error is a message.
+pub(in crate::evidence) fn table_len(section: &SectionData, table: u64, most: u64) -> Result<u64, String> {
+    // No declaration has code 0.
+    let mut search = Search::new(0);
+    let mut at = table;
+    while at < section.len() && at - table < most {
+        let fed = section.piece(at, |bytes| search.feed(bytes));
+        let (end, used) = fed
+            .map_err(|error| section.take_failure().unwrap_or_else(|| error.to_string()))?
+            .map_err(|why| format!("abbreviation table {table:#x}: {why}"))?;
+        at = at.saturating_add(used as u64);
+        if end.is_some() {
+            break;
+        }
+    }
+    Ok((at - table.min(at)).min(most))
+}
+
 /// How a search ends.
 #[derive(Debug)]
 enum End {
@@ -100,7 +121,8 @@ enum Expect {
 }
 
 /// Goes through a table byte by byte, keeping only the declaration that is looked for. Nearly all the work of
-/// reading a large file is done here, so no reader stands between the bytes and the loop.
+/// reading a large file is done here, so no reader stands between the bytes and the loop, and plain declarations
+/// are passed over whole.
 #[derive(Debug)]
 struct Search {
     wanted: u64,
@@ -133,13 +155,8 @@ impl Search {
     fn feed(&mut self, bytes: &[u8]) -> Result<(Option<End>, usize), &'static str> {
         let mut index = 0;
         while let Some(&byte) = bytes.get(index) {
-            if !self.here && self.expect == Expect::Name && self.shift == 0 {
-                // Attributes of other declarations: mostly pairs of one byte each, which only need counting.
-                let rest = bytes.get(index..).unwrap_or_default();
-                let (passed, ended) = pass_pairs(rest);
-                if ended {
-                    self.expect = Expect::Code;
-                }
+            if self.expect == Expect::Code && self.shift == 0 {
+                let passed = pass::declarations(bytes.get(index..).unwrap_or_default(), self.wanted);
                 if passed > 0 {
                     index += passed;
                     continue;
@@ -221,21 +238,4 @@ impl Search {
         };
         Ok(None)
     }
-}
-
-/// Bytes taken by leading pairs of one-byte numbers without a constant; whether the last was the end (0, 0).
-fn pass_pairs(bytes: &[u8]) -> (usize, bool) {
-    let mut passed = 0;
-    for pair in bytes.chunks_exact(2) {
-        match *pair {
-            [0, 0] => return (passed + 2, true),
-            [name, form]
-                if name < 0x80 && form < 0x80 && u16::from(form) != gimli::DW_FORM_implicit_const.0 =>
-            {
-                passed += 2;
-            }
-            _ => break,
-        }
-    }
-    (passed, false)
 }

@@ -6,9 +6,10 @@ use super::notes::{Budget, Notes};
 use super::{DwarfUnit, DwarfUnitKind};
 use crate::image::{SectionData, SectionReader};
 use gimli::{AttributeValue, Reader};
+use std::sync::Arc;
 
 /// Where a string goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Field {
     Name,
     CompDir,
@@ -27,13 +28,20 @@ pub(super) enum Pool {
     Supplementary,
 }
 
-/// A string still to be read; ordered by place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// A string still to be read.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Pending {
     pool: Pool,
     offset: u64,
     unit: u32,
     field: Field,
+}
+
+impl Pending {
+    /// What it is ordered by: place, then who asks.
+    fn key(&self) -> (Pool, u64, u64) {
+        (self.pool, self.offset, u64::from(self.unit) << 2 | self.field as u64)
+    }
 }
 
 /// What a unit says about where its string indexes count from.
@@ -114,7 +122,7 @@ pub(super) fn resolve(
     budget: &mut Budget,
 ) {
     let mut texts = std::mem::take(&mut sections.texts);
-    texts.sort_unstable();
+    texts.sort_unstable_by_key(Pending::key);
     let mut rest = texts.as_slice();
     let mut unended: Option<(Pool, u64)> = None;
     while let Some(first) = rest.first() {
@@ -141,6 +149,7 @@ pub(super) fn resolve(
             unended = Some((first.pool, first.offset));
             continue;
         };
+        let mut shared: Option<Arc<[u8]>> = None;
         for place in now {
             if !budget.take(text.len() + 16) {
                 notes.damage("too-much-debug-text", || {
@@ -149,12 +158,13 @@ pub(super) fn resolve(
                 return;
             }
             let Some(unit) = units.get_mut(place.unit as usize) else { continue };
-            let text = text.clone();
             match (place.field, &mut unit.kind) {
-                (Field::Name, _) => unit.name = text,
-                (Field::CompDir, _) => unit.comp_dir = text,
-                (Field::Producer, _) => unit.producer = Some(text),
-                (Field::DwoName, DwarfUnitKind::Skeleton { dwo_name, .. }) => *dwo_name = text,
+                (Field::Name, _) => unit.name.clone_from(&text),
+                (Field::CompDir, _) => unit.comp_dir.clone_from(&text),
+                (Field::Producer, _) => {
+                    unit.producer = Some(Arc::clone(shared.get_or_insert_with(|| text.as_slice().into())));
+                }
+                (Field::DwoName, DwarfUnitKind::Skeleton { dwo_name, .. }) => dwo_name.clone_from(&text),
                 (Field::DwoName, _) => {}
             }
         }

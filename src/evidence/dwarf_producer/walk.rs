@@ -254,7 +254,7 @@ fn fill(
                 }
                 Field::Name => unit.name = text,
                 Field::CompDir => unit.comp_dir = text,
-                Field::Producer => unit.producer = Some(text),
+                Field::Producer => unit.producer = Some(text.into()),
                 Field::DwoName => {
                     if let DwarfUnitKind::Skeleton { dwo_name, .. } = &mut unit.kind {
                         *dwo_name = text;

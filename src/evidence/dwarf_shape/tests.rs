@@ -93,6 +93,36 @@ fn a_walk_is_bounded_by_attributes_and_not_by_entries() {
 }
 
 #[test]
+fn tables_that_overlap_are_read_until_they_cost_too_much() {
+    // Each unit has a table of its own, which is the rest of the one before: 3 000 tables of 67 kB on average.
+    let (mut abbreviations, mut info) = (Vec::new(), Vec::new());
+    for code in 1..=3_000u32 {
+        let low = [(code & 0x7f) as u8 | 0x80, (code >> 7) as u8];
+        info.extend(9u32.to_le_bytes());
+        info.extend([4, 0]);
+        info.extend((abbreviations.len() as u32).to_le_bytes());
+        info.push(8);
+        info.extend(low);
+        abbreviations.extend(low);
+        abbreviations.extend([0x11, 0]);
+        abbreviations.extend([0x3f, 0x19].repeat(20));
+        abbreviations.extend([0, 0]);
+    }
+    abbreviations.push(0);
+    let mut object = Object::new(BinaryFormat::Elf, Architecture::X86_64, Endianness::Little);
+    for (name, data) in [(".debug_info", &info), (".debug_abbrev", &abbreviations)] {
+        let id = object.add_section(Vec::new(), name.as_bytes().to_vec(), SectionKind::Debug);
+        object.append_section_data(id, data, 1);
+    }
+    let image = Image::open(Input::memory(object.write().unwrap()), &Limits::default()).unwrap();
+    let units = dwarf_producer::read(&image, None);
+    assert_eq!((units.units.len(), units.problems), (3_000, vec![]));
+    let shapes = read(&image, &units.units, |_| true);
+    assert!((10..500).contains(&shapes.units.len()), "{}", shapes.units.len());
+    assert!(shapes.problems[0].message.contains("overlap too much"), "{:?}", shapes.problems);
+}
+
+#[test]
 fn flipped_bytes_neither_panic_nor_hang() {
     for file in ["gcc12-lto-mixed", "gcc12-O2", "clang19-O2.o", "gcc12-dwarf2"] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/dwarf").join(file);

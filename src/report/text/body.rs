@@ -140,14 +140,15 @@ pub(super) fn text_map(out: &mut String, facts: &Facts, options: Options) {
     if text.bytes == 0 {
         return;
     }
+    let columns: usize = if options.width < 90 { 8 } else { 16 };
     let mut label = "text";
     let mut row = |name: &str, bytes: u64, style: anstyle::Style, what: String| {
         if bytes == 0 {
             return;
         }
         let share = bytes as f64 / text.bytes as f64;
-        let cells = ((share * 16.0).round() as usize).max(1);
-        let bar = format!("{}{}", "█".repeat(cells), "·".repeat(16usize.saturating_sub(cells)));
+        let cells = ((share * columns as f64).round() as usize).max(1);
+        let bar = format!("{}{}", "█".repeat(cells), "·".repeat(columns.saturating_sub(cells)));
         let _ = writeln!(
             out,
             "{}{:pad$}{} {} {:>5.1} %  {:>11} bytes{what}",
@@ -172,7 +173,7 @@ pub(super) fn text_map(out: &mut String, facts: &Facts, options: Options) {
     // The parts sum to the whole: what has a record but no level of its own is assembler, toolchain and library code.
     let judged: u64 = facts.optimization.by_level.iter().map(|share| share.text_bytes).sum();
     let apart = text.bytes.saturating_sub(judged).saturating_sub(text.runtime).saturating_sub(text.padding);
-    row("no level", apart, DIM, "  assembler, toolchain or library code".to_owned());
+    row("no level", apart, DIM, "  assembler, toolchain, library".to_owned());
     row("runtime", text.runtime, DIM, "  start code, PLT".to_owned());
     if options.verbose {
         row("padding", text.padding, DIM, String::new());
@@ -258,14 +259,28 @@ fn nginx(out: &mut String, facts: &Facts, options: Options) {
     match &nginx.configure_arguments {
         None => labelled(out, 0, "configured", "unknown: no configure arguments in the file", options),
         Some(arguments) => {
-            let list: Vec<String> = arguments
+            // How it was compiled; modules are named above, and paths are one option away.
+            let telling = |name: &str| {
+                let compiled =
+                    ["--with-cc", "--with-cpu", "--with-ld", "--with-debug", "--with-compat", "--add-"];
+                options.verbose
+                    || compiled.iter().any(|start| name.starts_with(start))
+                    || name.ends_with("-opt")
+            };
+            let mut list: Vec<String> = arguments
                 .iter()
+                .filter(|a| telling(&a.name))
                 .map(|a| match &a.value {
                     None => a.name.clone(),
                     Some(value) if value.contains(' ') => format!("{}='{value}'", a.name),
                     Some(value) => format!("{}={value}", a.name),
                 })
                 .collect();
+            match arguments.len() - list.len() {
+                0 => {}
+                more if list.is_empty() => list.push(format!("{more} arguments (-v shows them)")),
+                more => list.push(format!("and {more} more (-v shows all)")),
+            }
             let text = if list.is_empty() { "no arguments".to_owned() } else { list.join(" ") };
             labelled(out, 0, "configured", &terminal(&text), options);
         }
@@ -317,6 +332,10 @@ fn able(out: &mut String, nginx: &Nginx, options: Options) {
 pub(super) fn nginx_summary(out: &mut String, facts: &Facts, options: Options) {
     let Some(nginx) = &facts.nginx else { return };
     let Some(modules) = &nginx.modules else { return };
+    // What a dynamic module lacks is in the server that loads it.
+    if facts.product.as_ref().is_some_and(|product| product.name == "nginx-module") {
+        return;
+    }
     let unchecked =
         if nginx.config.is_none() { " · configuration not checked: no --nginx-conf" } else { "" };
     labelled(out, 0, "has", &format!("{}{unchecked}", present(modules)), options);

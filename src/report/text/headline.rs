@@ -49,15 +49,15 @@ fn unoptimized(optimization: &Optimization, ground: &str) -> String {
         return format!("NOT OPTIMIZED ({ground}): an -O0 build");
     }
     let share = percent(at_o0, at_o0.saturating_add(better));
-    format!(
-        "PARTLY NOT OPTIMIZED ({ground}): {} bytes, {share} % of the judged code, are -O0",
-        thousands(at_o0)
-    )
+    format!("PARTLY -O0: {} bytes, {share} % of the judged code ({ground})", thousands(at_o0))
 }
 
 /// `recorded`, or `inferred; declared -O2 agrees`.
 fn ground(optimization: &Optimization) -> String {
     let mut text = optimization.strength.as_str().to_owned();
+    if optimization.strength == Strength::Declared && optimization.sources.contains(&Source::CodeShape) {
+        text.push_str(", and the code agrees");
+    }
     if matches!(optimization.strength, Strength::Recorded | Strength::Declared) {
         return text;
     }
@@ -136,7 +136,7 @@ mod tests {
                 Strength::Recorded,
                 vec![(Level::O0, 10), (Level::O2, 30), (Level::Unknown, 5)],
                 None,
-                "PARTLY NOT OPTIMIZED (recorded): 10 bytes, 25.0 % of the judged code, are -O0",
+                "PARTLY -O0: 10 bytes, 25.0 % of the judged code (recorded)",
             ),
             (Level::Unknown, Strength::None, vec![], None, "UNKNOWN whether the code is optimized"),
         ] {

@@ -39,6 +39,8 @@ pub(super) enum Event {
     Directory,
     /// A symbolic link.
     Symlink(String),
+    /// Another name of a file that is in a lower layer, if anywhere.
+    Link(String),
 }
 
 /// The entries of an archive.
@@ -286,10 +288,12 @@ fn is_package(start: &[u8]) -> bool {
 struct Pending {
     name: Option<Vec<u8>>,
     link: Option<Vec<u8>>,
+    /// The file is stored with its holes left out.
+    sparse: bool,
 }
 
 fn read(from: impl Read, mut keeper: Keeper, limits: &Limits) -> Contents {
-    let mut by_name: HashMap<String, usize> = HashMap::new();
+    let mut by_name: HashMap<String, Option<usize>> = HashMap::new();
     let mut archive = Archive::new(from);
     let entries = match archive.entries() {
         Ok(entries) => entries.raw(true),
@@ -321,6 +325,7 @@ fn read(from: impl Read, mut keeper: Keeper, limits: &Limits) -> Contents {
             }
             continue;
         }
+        let sparse = std::mem::take(&mut pending.sparse);
         let raw = pending.name.take().unwrap_or_else(|| entry.path_bytes().into_owned());
         let link = pending.link.take().or_else(|| entry.link_name_bytes().map(std::borrow::Cow::into_owned));
         let name = match clean(&raw) {
@@ -332,26 +337,40 @@ fn read(from: impl Read, mut keeper: Keeper, limits: &Limits) -> Contents {
             }
         };
         match kind {
+            _ if sparse => {
+                keeper
+                    .contents
+                    .refuse(&name, "refused: a sparse file of GNU tar, which is not read".to_owned());
+            }
             EntryType::Directory => keeper.contents.events.push((name, Event::Directory)),
             EntryType::Symlink => {
                 let target = String::from_utf8_lossy(&link.unwrap_or_default()).into_owned();
                 keeper.contents.events.push((name, Event::Symlink(target)));
             }
             EntryType::Link => {
-                let target = link.and_then(|link| clean(&link).ok());
-                let of = target.and_then(|target| by_name.get(&target).copied());
-                let at = of.and_then(|of| keeper.contents.link(of, name.clone()));
-                if let Some(at) = at {
-                    by_name.insert(name.clone(), at);
+                let raw = link.unwrap_or_default();
+                let target = match clean(&raw) {
+                    Ok(target) => target,
+                    Err(_) => {
+                        let shown = String::from_utf8_lossy(raw.get(..200).unwrap_or(&raw)).into_owned();
+                        let why = format!("refused: a hard link that leads out of the archive ({shown})");
+                        keeper.contents.refuse(&name, why);
+                        continue;
+                    }
+                };
+                let event = match by_name.get(&target) {
+                    Some(of) => Event::File(of.and_then(|of| keeper.contents.link(of, name.clone()))),
+                    None => Event::Link(target),
+                };
+                if let Event::File(at) = &event {
+                    by_name.insert(name.clone(), *at);
                 }
-                keeper.contents.events.push((name, Event::File(at)));
+                keeper.contents.events.push((name, event));
             }
             kind if kind.is_file() || kind.is_contiguous() => {
                 let place = (entry.raw_file_position(), entry.size());
                 let at = keeper.keep_at(&mut entry, place, &name, limits);
-                if let Some(at) = at {
-                    by_name.insert(name.clone(), at);
-                }
+                by_name.insert(name.clone(), at);
                 keeper.contents.events.push((name, Event::File(at)));
             }
             EntryType::GNUSparse => {
@@ -396,6 +415,13 @@ fn extended<R: Read>(
     } else if kind == EntryType::XHeader {
         for record in tar::PaxExtensions::new(&bytes).flatten() {
             match record.key_bytes() {
+                b"GNU.sparse.name" => {
+                    pending.name = Some(record.value_bytes().to_vec());
+                    pending.sparse = true;
+                }
+                // The name of a sparse file is another record.
+                b"path" if pending.sparse => {}
+                key if key.starts_with(b"GNU.sparse.") => pending.sparse = true,
                 b"path" => pending.name = Some(record.value_bytes().to_vec()),
                 b"linkpath" => pending.link = Some(record.value_bytes().to_vec()),
                 _ => {}

@@ -187,3 +187,144 @@ fn layers_lie_over_each_other() {
     assert_eq!((found.len(), refused.len()), (4, 1));
     assert!(refused[0].1.contains("/2/layer.tar is missing"));
 }
+
+fn hard_link(builder: &mut tar::Builder<Vec<u8>>, name: &str, target: &str) {
+    let mut header = tar::Header::new_gnu();
+    header.set_entry_type(tar::EntryType::Link);
+    header.set_size(0);
+    let field = &mut header.as_gnu_mut().unwrap().linkname;
+    field[..target.len()].copy_from_slice(target.as_bytes());
+    header.set_path(name).unwrap();
+    header.set_cksum();
+    builder.append(&header, &[][..]).unwrap();
+}
+
+#[test]
+fn links_lead_nowhere_outside() {
+    let mut builder = tar::Builder::new(Vec::new());
+    append(&mut builder, "good", ELF);
+    symlink(&mut builder, "absolute", "/etc/passwd");
+    symlink(&mut builder, "climbing", "../../../etc/passwd");
+    hard_link(&mut builder, "out", "../../etc/passwd");
+    hard_link(&mut builder, "nowhere", "etc/passwd");
+    let (found, refused) = seen(builder.into_inner().unwrap(), &Limits::default());
+    assert_eq!(found, ["/good"]);
+    assert_eq!(refused.len(), 1, "{refused:?}");
+    assert!(refused[0].0 == "/out" && refused[0].1.contains("leads out"), "{refused:?}");
+}
+
+#[test]
+fn a_hard_link_may_name_a_file_of_a_lower_layer() {
+    let first = tar(&[("usr/bin/a", ELF)]);
+    let mut second = tar::Builder::new(Vec::new());
+    hard_link(&mut second, "usr/bin/b", "usr/bin/a");
+    append(&mut second, "usr/bin/.wh.a", b"");
+    let second = second.into_inner().unwrap();
+    let manifest = br#"[{"RepoTags":["edge:1"],"Layers":["1/layer.tar","2/layer.tar"]}]"#;
+    let saved = tar(&[("1/layer.tar", &first), ("2/layer.tar", &second), ("manifest.json", manifest)]);
+    assert_eq!(seen(saved, &Limits::default()), (vec!["/usr/bin/b".to_owned()], vec![]));
+}
+
+#[test]
+fn a_sparse_file_is_refused_and_not_passed_over() {
+    // As `tar --format=posix --sparse` writes it: a map, then the data without its holes.
+    let mut builder = tar::Builder::new(Vec::new());
+    let records =
+        [("GNU.sparse.major", &b"1"[..]), ("GNU.sparse.minor", b"0"), ("GNU.sparse.name", b"usr/bin/a")];
+    builder.append_pax_extensions(records).unwrap();
+    append(&mut builder, "usr/bin/GNUSparseFile.7/a", b"1\n0\n512\n");
+    append(&mut builder, "good", ELF);
+    let (found, refused) = seen(builder.into_inner().unwrap(), &Limits::default());
+    assert_eq!(found, ["/good"]);
+    assert!(
+        refused.len() == 1 && refused[0].0 == "/usr/bin/a" && refused[0].1.contains("sparse"),
+        "{refused:?}"
+    );
+}
+
+/// One entry of a cpio archive in the new ASCII form.
+fn cpio_entry(name: &str, inode: u32, mode: u32, links: u32, bytes: &[u8]) -> Vec<u8> {
+    let fields = [inode, mode, 0, 0, links, 0, bytes.len() as u32, 8, 1, 0, 0, name.len() as u32 + 1, 0];
+    let mut out = b"070701".to_vec();
+    out.extend(fields.iter().flat_map(|field| format!("{field:08x}").into_bytes()));
+    out.extend(name.bytes());
+    out.push(0);
+    out.resize(out.len().next_multiple_of(4), 0);
+    out.extend(bytes);
+    out.resize(out.len().next_multiple_of(4), 0);
+    out
+}
+
+/// A package around a payload, with headers that say as little as they may.
+fn rpm_package(payload: &[u8], compressor: &str) -> Vec<u8> {
+    let header = |entries: &[(u32, u32)], data: &[u8]| {
+        let mut out = vec![0x8e, 0xad, 0xe8, 1, 0, 0, 0, 0];
+        out.extend((entries.len() as u32).to_be_bytes());
+        out.extend((data.len() as u32).to_be_bytes());
+        for (tag, offset) in entries {
+            out.extend([*tag, 6, *offset, 1].iter().flat_map(|word| word.to_be_bytes()));
+        }
+        out.extend(data);
+        out
+    };
+    let mut out = vec![0xed, 0xab, 0xee, 0xdb, 3, 0];
+    out.resize(96, 0);
+    out.extend(header(&[], b"odd"));
+    out.resize(out.len().next_multiple_of(8), 0);
+    let strings = format!("cpio\0{compressor}\0");
+    out.extend(header(&[(1124, 0), (1125, 5)], strings.as_bytes()));
+    out.extend(payload);
+    out
+}
+
+const FILE: u32 = 0o100_755;
+
+#[test]
+fn programs_of_rpm_packages_with_hard_links_and_hostile_names() {
+    let mut payload = Vec::new();
+    payload.extend(cpio_entry("./usr/bin/a", 7, FILE, 2, b""));
+    payload.extend(cpio_entry("./usr/bin", 1, 0o040_755, 2, b""));
+    payload.extend(cpio_entry("./usr/bin/b", 7, FILE, 2, ELF));
+    payload.extend(cpio_entry("./usr/bin/link", 9, 0o120_777, 1, b"a"));
+    payload.extend(cpio_entry("../../evil", 8, FILE, 1, ELF));
+    payload.extend(cpio_entry("./etc/text", 3, FILE, 1, b"hello"));
+    payload.extend(cpio_entry("./usr/bin/c", 4, FILE, 1, ELF));
+    let whole = [payload.clone(), cpio_entry("TRAILER!!!", 0, 0, 1, b"")].concat();
+    for package in [rpm_package(&gzip(&whole), "gzip"), rpm_package(&whole, "none")] {
+        let (found, refused) = seen(package, &Limits::default());
+        assert_eq!(found, ["/usr/bin/a", "/usr/bin/c"]);
+        assert_eq!(refused.len(), 1, "{refused:?}");
+        assert!(refused[0].0 == "../../evil" && refused[0].1.contains("leads out"));
+    }
+    // Cut off, with an endless size, with a header that is none: what was read is kept.
+    let mut liar = cpio_entry("./liar", 5, FILE, 1, ELF);
+    liar[54..62].copy_from_slice(b"7fffffff");
+    let junk = b"0707010000000g".repeat(10);
+    for (tail, why) in [(&b""[..], "damaged after 7"), (&liar, "ends inside"), (&junk, "damaged after 7")] {
+        let (found, refused) =
+            seen(rpm_package(&gzip(&[&payload[..], tail].concat()), "gzip"), &Limits::default());
+        assert_eq!(found, ["/usr/bin/a", "/usr/bin/c"]);
+        assert!(refused.iter().any(|(_, said)| said.contains(why)), "{refused:?}");
+    }
+    let (found, refused) =
+        seen(rpm_package(&gzip(&whole), "gzip"), &Limits { package_entries: 2, ..Limits::default() });
+    assert!(found.is_empty() && refused[0].1.contains("more than 2 entries"), "{refused:?}");
+    let bomb = [cpio_entry("./zeros", 1, FILE, 1, &vec![0; 1 << 20]), whole].concat();
+    let (_, refused) =
+        seen(rpm_package(&gzip(&bomb), "gzip"), &Limits { package_bytes: 64 << 10, ..Limits::default() });
+    assert!(refused[0].1.contains("65536 bytes when decompressed"), "{refused:?}");
+}
+
+#[test]
+fn a_damaged_rpm_package_says_what_is_damaged() {
+    let whole = rpm_package(&gzip(&cpio_entry("TRAILER!!!", 0, 0, 1, b"")), "gzip");
+    for cut in [96, 100, 115, 125, 140, 170] {
+        let (_, refused) = seen(whole[..cut].to_vec(), &Limits::default());
+        assert_eq!(refused.len(), 1, "cut at {cut}");
+    }
+    let mut huge = whole.clone();
+    huge[104..108].copy_from_slice(&[0x7f, 0xff, 0xff, 0xff]);
+    assert!(seen(huge, &Limits::default()).1[0].1.contains("too large"));
+    let (_, refused) = seen(rpm_package(b"", "drpm"), &Limits::default());
+    assert_eq!(refused.len(), 1, "{refused:?}");
+}

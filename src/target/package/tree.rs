@@ -54,6 +54,16 @@ impl Tree {
                     continue;
                 }
                 Event::Symlink(target) => Node::Symlink(target.clone()),
+                Event::Link(target) => {
+                    let (folder, last) = target.rsplit_once('/').unwrap_or_default();
+                    let target = format!("{}/{last}", self.resolve(folder));
+                    match self.nodes.get(&target) {
+                        Some((_, Node::File(found))) => {
+                            Node::File(found.clone().map(|found| Found { name: path.clone(), ..found }))
+                        }
+                        _ => Node::File(None),
+                    }
+                }
                 Event::File(at) => {
                     let found = at.and_then(|at| contents.found.get(at)).cloned();
                     Node::File(found.map(|found| Found { id: base + found.id, name: path.clone(), ..found }))

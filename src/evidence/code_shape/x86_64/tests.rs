@@ -91,3 +91,31 @@ fn a_conversion_by_the_x87_unit_stores_nothing_of_the_functions_own() {
     let state = super::super::features::state(&f, false, super::super::Arguments::InRegisters);
     assert_ne!(state, super::super::State::O0);
 }
+
+#[test]
+fn generated_code_with_a_convention_of_its_own_is_no_unoptimized_c() {
+    // push rbp; mov rbp,rsp; push rsi; push rdi; sub rsp,32; mov [rbp-32],rdi; cmp rsp,[r13-96];
+    // mov rax,[rbp-32]; mov rax,[rbp-32]; leave; ret
+    let f = features(&[
+        0x55, 0x48, 0x89, 0xe5, 0x56, 0x57, 0x48, 0x83, 0xec, 0x20, 0x48, 0x89, 0x7d, 0xe0, 0x49, 0x3b, 0x65,
+        0xa0, 0x48, 0x8b, 0x45, 0xe0, 0x48, 0x8b, 0x45, 0xe0, 0xc9, 0xc3,
+    ]);
+    assert!(f.first_stored && f.uses_high && !f.saves_high);
+    let state = |f| super::super::features::state(f, false, super::super::Arguments::InRegisters);
+    assert_eq!(state(&f), super::super::State::Neutral);
+    assert_eq!(state(&Features { uses_high: false, ..f }), super::super::State::O0);
+}
+
+#[test]
+fn structures_passed_through_the_frame_are_no_variables_loaded_again() {
+    // gcc -O3 of: struct v { unsigned char c[16]; }; struct v add(struct v a, struct v b)
+    // { for (int i = 0; i < 16; i++) a.c[i] += b.c[i]; return a; }
+    let f = features(&[
+        0x48, 0x89, 0x7c, 0x24, 0xd8, 0x48, 0x89, 0x74, 0x24, 0xe0, 0x66, 0x0f, 0x6f, 0x44, 0x24, 0xd8, 0x48,
+        0x89, 0x54, 0x24, 0xe8, 0x48, 0x89, 0x4c, 0x24, 0xf0, 0x66, 0x0f, 0xfc, 0x44, 0x24, 0xe8, 0x0f, 0x29,
+        0x44, 0x24, 0xd8, 0x48, 0x8b, 0x44, 0x24, 0xd8, 0x48, 0x8b, 0x54, 0x24, 0xe0, 0xc3,
+    ]);
+    assert!(f.first_stored && f.redundant == 0, "{f:?}");
+    let state = super::super::features::state(&f, false, super::super::Arguments::InRegisters);
+    assert_ne!(state, super::super::State::O0);
+}

@@ -1,0 +1,171 @@
+//! ELF files and archives that are odd but lawful, and some whose headers lie: bounded, and never mistaken for clean.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::bounded::{codes, inspect};
+use common::{run, testdata};
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::path::Path;
+
+fn written(bytes: &[u8]) -> (i32, Value) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file");
+    std::fs::write(&path, bytes).unwrap();
+    inspect(&path)
+}
+
+/// The header of an archive member (`ar(5)`).
+fn member(name: &str, size: usize) -> String {
+    format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{size:<10}`\n", 0, 0, 0, 644)
+}
+
+#[test]
+fn an_archive_of_five_thousand_members() {
+    let object = std::fs::read(testdata("elf/tx1.o")).unwrap();
+    let mut bytes = b"!<arch>\n".to_vec();
+    for index in 0..5000 {
+        bytes.extend_from_slice(member(&format!("m{index}.o/"), object.len()).as_bytes());
+        bytes.extend_from_slice(&object);
+        if object.len() % 2 == 1 {
+            bytes.push(b'\n');
+        }
+    }
+    let (status, target) = written(&bytes);
+    assert_eq!((status, &target["status"]), (0, &"ok".into()), "{}", target["problems"]);
+    assert_eq!((&target["unit_count"], &target["optimization"]["level"]), (&5000.into(), &"O0".into()));
+    assert_eq!(target["units"][4999]["member"], "m4999.o");
+}
+
+#[test]
+fn a_thin_archive_of_five_thousand_members() {
+    let directory = tempfile::tempdir().unwrap();
+    let object = std::fs::read(testdata("elf/tx2.o")).unwrap();
+    let mut names = String::new();
+    let mut members = String::new();
+    for index in 0..5000 {
+        let name = format!("member-{index}.o");
+        std::fs::write(directory.path().join(&name), &object).unwrap();
+        members += &member(&format!("/{}", names.len()), object.len());
+        writeln!(names, "{name}/").unwrap();
+    }
+    if names.len() % 2 == 1 {
+        names.push('\n');
+    }
+    let path = directory.path().join("libthin.a");
+    let bytes = format!("!<thin>\n{}{names}{members}", member("//", names.len()));
+    std::fs::write(&path, bytes).unwrap();
+    let (status, target) = inspect(&path);
+    assert_eq!((status, &target["status"]), (0, &"ok".into()), "{}", target["problems"]);
+    assert_eq!((&target["unit_count"], &target["optimization"]["level"]), (&5000.into(), &"O3".into()));
+}
+
+/// A program with some bytes of its headers replaced.
+fn patched(name: &str, changes: &[(usize, &[u8])]) -> Vec<u8> {
+    let mut bytes = std::fs::read(testdata(name)).unwrap();
+    for (at, new) in changes {
+        bytes[*at..at + new.len()].copy_from_slice(new);
+    }
+    bytes
+}
+
+#[test]
+fn section_headers_that_the_kernel_never_reads_may_be_anything() {
+    // e_shoff, e_shentsize, e_shnum and e_shstrndx stand at 40, 58, 60 and 62.
+    let cases: [(&str, Vec<(usize, &[u8])>); 4] = [
+        ("e_shoff", vec![(40, &[0xff; 8]), (60, &[0xff, 0xff])]),
+        ("e_shstrndx", vec![(62, &[0x00, 0xff])]),
+        ("e_shentsize", vec![(58, &[0x20, 0])]),
+        ("e_shnum", vec![(60, &[0xff, 0xff])]),
+    ];
+    let whole = inspect(&testdata("elf/gcc12-O0")).1;
+    for (name, changes) in cases {
+        let bytes = patched("elf/gcc12-O0", &changes);
+        let (status, target) = written(&bytes);
+        assert_eq!((status, &target["status"]), (0, &"partial".into()), "{name}: {}", target["problems"]);
+        // Segments and the dynamic table are still there.
+        assert_eq!(target["elf"]["kind"], whole["elf"]["kind"], "{name}");
+        assert_eq!(target["elf"]["build_id"], whole["elf"]["build_id"], "{name}");
+        assert_eq!(target["elf"]["needed"], whole["elf"]["needed"], "{name}");
+        assert_eq!(target["hardening"]["relro"], whole["hardening"]["relro"], "{name}");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        std::fs::write(&path, &bytes).unwrap();
+        assert_eq!(run(["check".as_ref(), path.as_os_str()]).status, 2, "{name}: never a clean pass");
+    }
+}
+
+/// Sections beyond what 16 bits count: the number stands in the first header, and names need not be UTF-8.
+#[test]
+fn more_sections_than_the_header_can_count() {
+    const SECTIONS: u64 = 66_012;
+    let names = b"\0.shstrtab\0\xff\xfe\x80name\0";
+    let mut bytes = vec![0u8; 64];
+    bytes.extend_from_slice(names);
+    let table = bytes.len() as u64;
+    for index in 0..SECTIONS {
+        let (name, kind, offset, size, link): (u32, u32, u64, u64, u32) = match index {
+            0 => (0, 0, 0, SECTIONS, 1),
+            1 => (1, 3, 64, names.len() as u64, 0),
+            _ => (11, 1, 0, 0, 0),
+        };
+        let mut header = [0u8; 64];
+        header[0..4].copy_from_slice(&name.to_le_bytes());
+        header[4..8].copy_from_slice(&kind.to_le_bytes());
+        header[24..32].copy_from_slice(&offset.to_le_bytes());
+        header[32..40].copy_from_slice(&size.to_le_bytes());
+        header[40..44].copy_from_slice(&link.to_le_bytes());
+        bytes.extend_from_slice(&header);
+    }
+    bytes[..8].copy_from_slice(b"\x7fELF\x02\x01\x01\0");
+    for (at, value) in [(16, 1u16), (18, 62), (20, 1), (52, 64), (58, 64), (60, 0), (62, 0xffff)] {
+        bytes[at..at + 2].copy_from_slice(&value.to_le_bytes());
+    }
+    bytes[40..48].copy_from_slice(&table.to_le_bytes());
+    let (status, target) = written(&bytes);
+    assert_eq!((status, &target["status"]), (0, &"ok".into()), "{}", target["problems"]);
+    // One section less than there are, and the last is cut off.
+    bytes.truncate(bytes.len() - 64);
+    let (_, target) = written(&bytes);
+    assert_eq!(target["status"], "partial");
+}
+
+#[test]
+fn sizes_near_the_end_of_all_numbers() {
+    // The size that a compressed section says it has, behind the type and padding of its header.
+    let name = "dwarf/gcc12-zlib";
+    let whole = std::fs::read(testdata(name)).unwrap();
+    let debug = section(Path::new(name), ".debug_info");
+    for size in [u64::MAX, 1 << 63, 1 << 40] {
+        let (status, target) = written(&patched(name, &[(debug + 8, &size.to_le_bytes())]));
+        assert_eq!((status, &target["status"]), (0, &"partial".into()), "{size:#x}");
+        assert!(codes(&target).iter().any(|code| code.ends_with("debug-info")), "{:?}", codes(&target));
+    }
+    // The length of a note's name and description.
+    let note = memchr::memmem::find(&whole, b"\x14\0\0\0\x03\0\0\0GNU\0").unwrap() - 4;
+    for (at, what) in [(note, "name"), (note + 4, "description")] {
+        let (status, target) = written(&patched(name, &[(at, &[0xff; 4])]));
+        assert_eq!((status, &target["status"]), (0, &"partial".into()), "{what}");
+        assert!(codes(&target).contains(&"damaged-notes"), "{what}: {:?}", codes(&target));
+        assert_eq!(target["elf"]["build_id"], Value::Null, "{what}");
+    }
+}
+
+/// Where a section's data begin, by the section table of a sound 64-bit little-endian file.
+fn section(name: &Path, wanted: &str) -> usize {
+    let bytes = std::fs::read(testdata(name.to_str().unwrap())).unwrap();
+    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize;
+    let half = |at: usize| u16::from_le_bytes(bytes[at..at + 2].try_into().unwrap()) as usize;
+    let (table, count, names) = (word(40), half(60), half(62));
+    let strings = word(table + names * 64 + 24);
+    (0..count)
+        .map(|index| table + index * 64)
+        .find(|at| {
+            let name = strings + u32::from_le_bytes(bytes[*at..at + 4].try_into().unwrap()) as usize;
+            bytes[name..].starts_with(wanted.as_bytes()) && bytes[name + wanted.len()] == 0
+        })
+        .map(|at| word(at + 24))
+        .unwrap()
+}
