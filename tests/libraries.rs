@@ -161,6 +161,7 @@ fn run_paths_of_real_linkers_are_followed() {
             "lib/liba.so",
             "lib/deep/libb.so",
             "-Wl,-rpath,$ORIGIN/deep",
+            "-Wl,-soname,liba.so",
         ],
     );
     let main = "int a(void); int main(void) { return a(); }";
