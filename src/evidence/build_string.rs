@@ -121,7 +121,7 @@ impl BuildTexts {
 
 /// Searches a file. `soname` is its `DT_SONAME`, which tells a library from a program that contains it.
 pub fn read(image: &Image, soname: Option<&str>) -> BuildTexts {
-    let (texts, problems) = scan::scan(image, RECOGNISERS);
+    let (texts, problems) = scan::scan(image);
     let mut found: Vec<Found> = Vec::new();
     for recogniser in RECOGNISERS {
         let claimed = !found.is_empty();
@@ -217,6 +217,15 @@ impl Builder {
 fn word_after<'t>(text: &'t str, before: &str) -> Option<&'t str> {
     let (_, rest) = text.split_once(before)?;
     rest.split([' ', '\n', '\t', ',', ')', ';']).next().filter(|word| !word.is_empty())
+}
+
+/// Whether a version follows `before` in a text: digits, a dot and a digit. The name alone stands in every program that knows
+/// of this one.
+fn names_version(text: &str, before: &str) -> bool {
+    let rest = text.split_once(before).map_or("", |(_, rest)| rest);
+    let number = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+    number.len() < rest.len()
+        && number.strip_prefix('.').is_some_and(|after| after.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 /// Whether a text is a `configure` line as autoconf quotes it: `'--build=…' '--prefix=…' 'CFLAGS=…'`, perhaps after a space
