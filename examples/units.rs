@@ -12,11 +12,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let image = Image::open(Input::file(std::fs::File::open(path)?)?, &Limits::default())?;
         for unit in dwarf_producer::read(&image, None).units {
             if matches!(unit.kind, DwarfUnitKind::Compile | DwarfUnitKind::Skeleton { .. }) {
-                for (text, end) in [
-                    (&unit.name, b'\t'),
-                    (&unit.comp_dir, b'\t'),
-                    (unit.producer.as_ref().unwrap_or(&Vec::new()), b'\n'),
-                ] {
+                let producer: &[u8] = unit.producer.as_deref().unwrap_or_default();
+                let (name, directory): (&[u8], &[u8]) = (&unit.name, &unit.comp_dir);
+                for (text, end) in [(name, b'\t'), (directory, b'\t'), (producer, b'\n')] {
                     out.write_all(text)?;
                     out.write_all(&[end])?;
                 }
