@@ -52,7 +52,7 @@ pub(super) struct TargetArguments {
     /// Hold this nginx configuration, or a dump of nginx -T, against the build
     #[arg(long, value_name = "FILE")]
     nginx_conf: Option<PathBuf>,
-    /// Follow DT_NEEDED and nginx dynamic modules, and audit what is found, too
+    /// Follow `DT_NEEDED` and nginx dynamic modules, and audit what is found, too
     #[arg(long)]
     libraries: bool,
     /// Targets audited at the same time (default: one a processor)

@@ -25,6 +25,16 @@ pub fn readable(name: &str) -> Cow<'_, str> {
     }
 }
 
+/// The name for a line among others, cut where it is long.
+pub fn brief(name: &str) -> String {
+    const CHARS: usize = 60;
+    let name = readable(name);
+    match name.char_indices().nth(CHARS) {
+        Some((at, _)) => format!("{}…", name.get(..at).unwrap_or_default()),
+        None => name.into_owned(),
+    }
+}
+
 /// Text that refuses to grow beyond [`LONGEST`], which ends the demangling.
 struct Bounded(String);
 
