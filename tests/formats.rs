@@ -126,12 +126,10 @@ fn what_people_read_has_no_controls_either() {
             if ending.ends_with("json") {
                 continue;
             }
-            // Overrides of direction, and characters that take no room.
-            let unseen = [
-                '\u{202a}', '\u{202c}', '\u{202e}', '\u{2066}', '\u{200b}', '\u{2060}', '\u{feff}',
-                '\u{2028}',
-            ];
-            let line = text.lines().find(|line| line.contains(unseen));
+            // Overrides of direction, and characters that take no room. In Markdown one of them keeps `@all` from calling
+            // anybody.
+            let unseen = ["\u{202a}", "\u{202c}", "\u{202e}", "\u{2066}", "\u{2060}", "\u{feff}", "\u{2028}"];
+            let line = text.lines().find(|line| unseen.iter().any(|c| line.contains(c)));
             assert!(line.is_none(), "{name} {ending}: {:?}", line.unwrap_or_default());
             // A line is begun by this program and not by a name.
             let line = text.lines().find(|line| line.starts_with("::") || line.starts_with("##["));
