@@ -4,17 +4,17 @@
 #
 #   usage: benches/accuracy.sh DIR [STEP…]      steps: setup build mixed packages measure; without any: all of them
 #   PROGRAMS    programs to build, of "lua zlib nginx sqlite redis haproxy" (default: all, in this order)
-#   TIER        1: what is met most, and a sample of the rest; 2: all (default)
+#   TIER        0: a sample in minutes; 1: what is met most, and a sample of the rest; 2: all (default)
 #   JOBS, NICE  compilations at a time (default: one per processor), and how nicely (default: 19)
 #   FLAGAUDIT   the command that is asked (default: target/release/flagaudit, built if it is not there)
 #   JSON        where to keep what was measured, one line a file (default: DIR/measured.ndjson)
 #
 # For a fresh Debian 12 (amd64) with cargo, as root. Resumable: a build, package or file that is there is not made
-# again. The whole takes some hours on two cores and 12 GB; `PROGRAMS="lua zlib"` takes a quarter of an hour.
+# again. The whole takes some hours on two cores and 12 GB.
 # Which builds are made: benches/accuracy/matrix.sh; which packages: benches/accuracy/packages.txt.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-[ $# -gt 0 ] || { sed -n '2,15p' "$0"; exit 64; }
+[ $# -gt 0 ] || { sed -n '2,14p' "$0"; exit 64; }
 dir=$(mkdir -p "$1" && cd "$1" && pwd)
 shift
 [ $# -gt 0 ] || set -- setup build mixed packages measure

@@ -4,8 +4,10 @@
 # DIR/versions   nginx 1.18 to 1.28 from Debian's sources and the crate nginx-src, built by gcc and clang at
 #                -O0 and -O2, dynamic and static, stripped, each with the module table it was made from
 # DIR/machines   Debian's nginx for amd64, arm64, armhf and i386
+#                and 1.22.1 with the Lua module compiled in, with and without its assertions
 # DIR/modules    every libnginx-mod-* package of Debian, unpacked, with the libraries they need
-# Nothing of it is committed. Runs again where it was interrupted. Three to five minutes on two cores.
+# Nothing of it is committed. Runs again where it was interrupted. Needs cargo, and DIR/src (nginx 1.22.1);
+# three to five minutes on two cores.
 set -euo pipefail
 dir=$(mkdir -p "${1:?usage: scripts/corpus-nginx.sh DIR}" && cd "$1" && pwd)
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C
@@ -19,7 +21,7 @@ if [ ! -e "$apt_root/.ready" ]; then
   mkdir -p "$apt_root"/etc/apt/{sources.list.d,preferences.d,apt.conf.d} "$apt_root"/var/lib/apt/lists/partial \
     "$apt_root"/var/cache/apt/archives/partial "$apt_root"/var/lib/dpkg
   : > "$apt_root/var/lib/dpkg/status"
-  mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -v security | head -n 1)
+  mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -v security | sed -n 1p)
   key=/usr/share/keyrings/debian-archive-keyring.gpg
   {
     printf 'Types: deb\nURIs: %s\nSuites: bookworm\nComponents: main\nArchitectures: amd64 arm64 armhf i386\nSigned-By: %s\n\n' "$mirror" "$key"
@@ -96,7 +98,7 @@ build() {
   [ -x "$dir/versions/$name-static" ] && return
   say "nginx $name"
   local tree=$dir/versions/tree
-  rm -rf "$tree" && cp -r "$sources/$version" "$tree"
+  rm -rf "$tree" && cp -r "$sources/$version/." "$tree"
   (cd "$tree"
    if [ -x ./configure ]; then configure=./configure; else configure="sh auto/configure"; fi
    $configure --with-cc="$compiler" --with-cc-opt="-$level" "$@"
@@ -141,4 +143,36 @@ few="--without-pcre --without-http_rewrite_module"
   build 1.28.3 gcc O0 $few --with-mail --without-mail_pop3_module --with-http_gunzip_module --with-http_degradation_module
   build 1.28.3 clang-14 O2 --with-poll_module --with-select_module --with-threads --with-http_gzip_static_module
 }
+
+# The Lua module as OpenResty's wrapper configures it with --with-debug, and without.
+lua_source() { # PACKAGE DIRECTORY
+  [ -d "$sources/$2" ] && return
+  rm -rf "$sources/part" && mkdir "$sources/part"
+  (cd "$sources/part" && apt-get source -qq --download-only --tar-only "$1" >/dev/null 2>&1
+   mkdir tree && tar xf ./*.orig.tar.* -C tree --strip-components=1)
+  mv "$sources/part/tree" "$sources/$2"
+  rm -rf "$sources/part"
+}
+build_lua() { # NAME CC-OPT
+  [ -x "$dir/versions/$1" ] && return
+  say "nginx $1"
+  local tree=$dir/versions/tree
+  rm -rf "$tree" && cp -r "$sources/1.22.1/." "$tree"
+  (cd "$tree"
+   export LUAJIT_LIB LUAJIT_INC=/usr/include/luajit-2.1
+   LUAJIT_LIB=/usr/lib/$(gcc -print-multiarch)
+   ./configure --with-cc-opt="-w $2" --without-pcre2 --add-module="$sources/ndk" --add-module="$sources/lua"
+   make -j"$(nproc)" -f objs/Makefile binary
+   strip -s -o "$dir/versions/$1" objs/nginx) > "$dir/versions/$1.log" 2>&1 \
+    || { tail -5 "$dir/versions/$1.log" >&2; exit 1; }
+  rm -rf "$tree"
+}
+if [ ! -e "$dir/versions/.lua" ]; then
+  apt-get install -y -qq --no-install-recommends libluajit-5.1-dev libpcre3-dev >/dev/null
+  touch "$dir/versions/.lua"
+fi
+lua_source libnginx-mod-http-ndk ndk
+lua_source libnginx-mod-http-lua lua
+build_lua lua "-O0"
+build_lua lua-assert "-O0 -DNGX_LUA_USE_ASSERT -DNGX_LUA_ABORT_AT_PANIC"
 say "ready: $dir/versions"

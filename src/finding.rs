@@ -100,8 +100,7 @@ impl RangeRef {
     /// The range of a run of functions, named after its module, its unit or its first function.
     pub fn of(run: &crate::facts::FunctionRun) -> Self {
         let name = run.module.clone().or_else(|| run.unit.clone());
-        let name =
-            name.or_else(|| run.name.as_ref().map(|name| format!("from {} on,", symbol::readable(name))));
+        let name = name.or_else(|| run.name.as_ref().map(|name| format!("from {} on,", symbol::brief(name))));
         Self { start: run.start, end: run.end, functions: run.functions, name }
     }
 }

@@ -216,9 +216,16 @@ fn declared_modules(
         origin,
         sources: vec![Source::ConfigureArguments],
     };
+    let of_defaults = family_of_defaults(product);
+    let asked = |row: &catalogue::Known| row.with.iter().any(|own| arguments.iter().any(|a| a.name == *own));
+    let there = |row: &catalogue::Known| {
+        of_defaults == family
+            || row.is_default(of_defaults, version.unwrap_or(catalogue::NEWEST))
+            || asked(row)
+    };
     let mut out: Vec<Module> = catalogue::expected(family, version, arguments)
         .into_iter()
-        .filter(|(_, is_dynamic)| *is_dynamic == dynamic)
+        .filter(|(row, is_dynamic)| *is_dynamic == dynamic && there(row))
         .map(|(row, _)| module(row.name, ModuleOrigin::Builtin))
         .collect();
     for (part, needs) in [("stream", "--with-stream"), ("mail", "--with-mail")] {
@@ -248,17 +255,20 @@ fn declared_modules(
     out
 }
 
-/// Modules of the version's default set that are not in the list. Empty where the version is not known.
-fn disabled(product: &Product, modules: &[Module]) -> Vec<String> {
-    let Some(version) = version::nginx_version(Some(product)) else { return Vec::new() };
-    let family = version::family(Some(product));
-    // A fork's own defaults are known for one version of it only; for others nginx's are taken.
+/// Whose default set a program has. A fork's own is known for one version of it only; for older ones nginx's is taken.
+fn family_of_defaults(product: &Product) -> Family {
     let own: Option<Version> = product.version.as_deref().and_then(|v| v.parse().ok());
-    let family = match (family, own) {
+    match (version::family(Some(product)), own) {
         (Family::Tengine, Some(v)) if v < Version(3, 0, 0) => Family::Nginx,
         (Family::Angie, Some(v)) if v < Version(1, 10, 0) => Family::Nginx,
         (family, _) => family,
-    };
+    }
+}
+
+/// Modules of the version's default set that are not in the list. Empty where the version is not known.
+fn disabled(product: &Product, modules: &[Module]) -> Vec<String> {
+    let Some(version) = version::nginx_version(Some(product)) else { return Vec::new() };
+    let family = family_of_defaults(product);
     let there = |name: &str| modules.iter().any(|m| m.name == name);
     let mut out: Vec<String> =
         catalogue::defaults(family, version).filter(|name| !there(name)).map(str::to_owned).collect();
@@ -298,6 +308,32 @@ mod tests {
         assert!(!facts.nginx.disabled.contains(&"ngx_http_lua_module".to_owned()));
         let modules = facts.nginx.modules.unwrap();
         assert!(modules.iter().any(|m| m.name == "ndk_http_module" && m.origin == ModuleOrigin::Bundled));
+    }
+
+    #[test]
+    fn an_older_fork_has_nginx_s_default_modules() {
+        let names = |text: &str| -> Vec<String> {
+            read_text(text.as_bytes()).unwrap().nginx.modules.unwrap().into_iter().map(|m| m.name).collect()
+        };
+        let own = "ngx_http_docker_module".to_owned();
+        assert!(names("Angie version: Angie/1.12.1\nconfigure arguments:\n").contains(&own));
+        let old = names("Angie version: Angie/1.4.1\nconfigure arguments: --with-http_acme_module\n");
+        assert!(!old.contains(&own) && old.contains(&"ngx_http_core_module".to_owned()), "{old:?}");
+        assert!(old.contains(&"ngx_acme_module".to_owned()), "{old:?}");
+    }
+
+    #[test]
+    fn openresty_versions_whose_luajit_may_not_run_everywhere() {
+        let said = |version: &str| {
+            let text = format!("nginx version: openresty/{version}\nconfigure arguments:\n");
+            read_text(text.as_bytes())
+                .unwrap()
+                .problems
+                .iter()
+                .any(|p| p.code == "luajit-sse4.2" && !p.loses_facts)
+        };
+        assert!(said("1.11.2.3") && said("1.13.6.1") && said("1.19.3.0"));
+        assert!(!said("1.11.2.2") && !said("1.19.3.1") && !said("1.27.1.2"));
     }
 
     #[test]

@@ -57,10 +57,8 @@ pub struct CodeSeen {
     pub sentence: String,
     /// Only a sample of recorded text was looked at, to hold it against the record.
     pub cross_check_only: bool,
-    /// What is said of the whole is said of these functions alone (C code in a Go program).
+    /// What is said of the whole is said of these functions alone: C code in a Go program, or all that a limit let be read.
     pub only_functions: bool,
-    /// A limit left out code: only what these functions cover was read.
-    pub partial: bool,
 }
 
 /// Everything that was witnessed about the level.
@@ -262,7 +260,7 @@ impl CodeSeen {
         {
             return Some(Level::O0);
         }
-        if (self.only_functions || self.partial) && !self.covers(range) {
+        if self.only_functions && !self.covers(range) {
             return None;
         }
         let (mut o0, mut optimized) = (0u64, 0u64);

@@ -13,7 +13,8 @@ use std::time::Duration;
 /// An nginx in a folder of its own, ended with the test.
 struct Server {
     folder: tempfile::TempDir,
-    child: Child,
+    /// The master.
+    pid: u32,
 }
 
 /// Starts a program that was just copied: another test may hold the copy open for writing for an instant (ETXTBSY).
@@ -55,19 +56,20 @@ fn prepare(folder: &Path, head: &str) -> PathBuf {
 }
 
 impl Server {
-    /// Copies a build to `folder/nginx` and starts it in the foreground.
+    /// Copies a build to `folder/nginx` and starts it, as a daemon: in the foreground nginx ignores USR2.
     fn start(build: &Path, head: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("nginx");
         std::fs::copy(build, &program).unwrap();
         let conf = prepare(folder.path(), head);
         let mut command = Command::new(&program);
-        command.args(["-g", "daemon off;", "-p"]).arg(folder.path()).arg("-c").arg(&conf);
-        let child = spawn(command.stderr(Stdio::null()));
-        let server = Self { folder, child };
-        server.wait(|| {
-            server.folder.path().join("logs/nginx.pid").exists() && server.children(server.child.id()) >= 2
-        });
+        command.arg("-p").arg(folder.path()).arg("-c").arg(&conf).stderr(Stdio::null());
+        assert!(spawn(&mut command).wait().unwrap().success());
+        let mut server = Self { folder, pid: 0 };
+        let read =
+            || std::fs::read_to_string(server.folder.path().join("logs/nginx.pid")).unwrap_or_default();
+        server.wait(|| read().trim().parse().is_ok_and(|pid: u32| children(pid).len() >= 2));
+        server.pid = read().trim().parse().unwrap();
         server
     }
 
@@ -82,12 +84,7 @@ impl Server {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        let log = std::fs::read_to_string(self.folder.path().join("logs/error.log")).unwrap_or_default();
-        panic!("not ready: {log}");
-    }
-
-    fn children(&self, of: u32) -> usize {
-        children(of).len()
+        panic!("not ready: {}", self.log());
     }
 
     fn log(&self) -> String {
@@ -97,14 +94,18 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        for pid in children(self.child.id()) {
-            for pid in children(pid) {
-                signal(pid, "KILL");
-            }
+        if self.pid == 0 {
+            return;
+        }
+        let mut all = vec![self.pid];
+        let mut at = 0;
+        while let Some(pid) = all.get(at) {
+            all.extend(children(*pid));
+            at += 1;
+        }
+        for pid in all {
             signal(pid, "KILL");
         }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -133,7 +134,7 @@ fn inspect(pid: u32) -> Value {
 fn an_upgrade_on_the_fly_has_two_builds() {
     let (old, new) = (corpus("O2"), corpus("O0"));
     let server = Server::start(&old, "");
-    let master = server.child.id();
+    let master = server.pid;
     // The new build is moved to the old one's name, as packages do it.
     std::fs::copy(&new, server.folder.path().join("next")).unwrap();
     std::fs::rename(server.folder.path().join("next"), server.program()).unwrap();
@@ -180,15 +181,15 @@ fn modules_and_libraries_that_are_really_mapped() {
     let module = corpus("debian-nginx-stream/usr/lib/nginx/modules/ngx_stream_module.so");
     let server =
         Server::start(&corpus("debian-nginx/usr/sbin/nginx"), &format!("load_module {};", module.display()));
-    let facts = inspect(server.child.id());
+    let facts = inspect(server.pid);
     let loaded = facts["nginx"]["dynamic_modules"].as_array().unwrap();
     assert_eq!(loaded.len(), 1, "{loaded:?}");
     assert_eq!(loaded[0]["path"], module.to_string_lossy().as_ref());
     assert_eq!(loaded[0]["loadable"], true);
-    let text = run(["inspect".to_owned(), format!("pid:{}", server.child.id())]).stdout;
+    let text = run(["inspect".to_owned(), format!("pid:{}", server.pid)]).stdout;
     assert!(text.contains("(loaded: stream)"), "{text}");
     let (status, report) =
-        json(["inspect".to_owned(), "--libraries".to_owned(), format!("pid:{}", server.child.id())]);
+        json(["inspect".to_owned(), "--libraries".to_owned(), format!("pid:{}", server.pid)]);
     assert_eq!(status, 0, "{report}");
     let mapped: Vec<&str> = report["targets"]
         .as_array()
@@ -273,7 +274,7 @@ fn another_nginx_at_the_same_path_in_its_own_namespaces() {
         eprintln!("namespaces are not allowed here: {why}");
         return;
     };
-    let (there, here) = (inspect(pid), inspect(outside.child.id()));
+    let (there, here) = (inspect(pid), inspect(outside.pid));
     for pid in children(pid) {
         signal(pid, "KILL");
     }
@@ -326,7 +327,6 @@ fn a_program_in_memory_only() {
 #[ignore = "needs the corpus"]
 fn nobody_is_told_which_capability_is_missing() {
     let server = Server::start(&corpus("O2"), "");
-    // The worker belongs to nobody, but was started by root: it may not be read either.
     let unprivileged = |arguments: &[&str]| -> Run {
         let mut command = Command::new("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(flagaudit().get_program());
@@ -336,9 +336,16 @@ fn nobody_is_told_which_capability_is_missing() {
         return; // Not the superuser, or the program lies where only the superuser may read.
     }
     let all = unprivileged(&["inspect", "--processes", "^nginx$"]);
-    assert_eq!(all.status, 2, "{}", all.stdout);
-    assert!(all.stderr.contains("processes may not be read without CAP_SYS_PTRACE"), "{}", all.stderr);
-    let one = unprivileged(&["inspect", &format!("pid:{}", server.child.id())]);
+    assert!(all.stderr.contains("may not be read without CAP_SYS_PTRACE"), "{}", all.stderr);
+    assert!(!all.stdout.contains(&format!("pid {} ", server.pid)), "the master is root's: {}", all.stdout);
+    // nginx lets its workers be read by their own user (PR_SET_DUMPABLE).
+    let workers = children(server.pid);
+    assert!(
+        workers.iter().any(|pid| all.stdout.contains(&format!("pid {pid} nginx worker"))),
+        "{}",
+        all.stdout
+    );
+    let one = unprivileged(&["inspect", &format!("pid:{}", server.pid)]);
     assert_eq!(one.status, 2);
     assert!(one.stderr.contains("CAP_SYS_PTRACE"), "{}", one.stderr);
 }

@@ -154,6 +154,25 @@ fn a_debug_file_beside_its_program_is_no_second_program() {
 }
 
 #[test]
+fn one_program_of_a_package_may_be_named() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let bytes = tar(&[("usr/bin/a", &program()), ("usr/bin/b", &program())]);
+    let target = write(directory.path(), "two.tar", &bytes);
+    let name = |member: &str| format!("{}!{member}", target.display());
+    let (status, report) = json(["inspect".to_owned(), name("/usr/bin/b")]);
+    assert_eq!((status, report["targets"].as_array().map(Vec::len)), (0, Some(1)));
+    assert_eq!(report["targets"][0]["member"], "/usr/bin/b");
+    let missing = run(["inspect".to_owned(), name("/usr/bin/c")]);
+    assert_eq!(missing.status, 2);
+    assert!(missing.stderr.contains("no program of this name in the package"), "{}", missing.stderr);
+    // Two builds in packages are compared so.
+    let same = run(["diff".to_owned(), name("/usr/bin/a"), name("/usr/bin/b"), "--exit-code".to_owned()]);
+    assert_eq!(same.status, 0, "{}{}", same.stdout, same.stderr);
+    let which = run(["diff".to_owned(), target.display().to_string(), name("/usr/bin/b")]);
+    assert_eq!(which.status, 0, "the member of the same name: {}{}", which.stdout, which.stderr);
+}
+
+#[test]
 fn a_stream_that_asks_for_much_memory_is_refused() {
     let data = tar(&[("./usr/sbin/nginx", &program())]);
     let directory = tempfile::tempdir().expect("a directory");

@@ -73,10 +73,12 @@ compile() {
     (cd "$at" && xargs -0 -r -n 2 -P "$JOBS" nice -n $NICE sh -c "$command $flags -c \"\$0\" -o \"\$1.part\" && mv \"\$1.part\" \"\$1\"")
 }
 
-# link_to OUTPUT: links the objects of the current settings (the list is in $objects, the order that of the units).
+# link_to OUTPUT [UNIT OBJECT]: links the objects of the current settings in the order of the units, one of them replaced.
 link_to() {
   local unit list=()
-  while read -r unit; do list+=("$objects/${unit//\//_}.o"); done < "$units"
+  while read -r unit; do
+    if [ "$unit" = "${2:-}" ]; then list+=("$3"); else list+=("$objects/${unit//\//_}.o"); fi
+  done < "$units"
   eval "nice -n $NICE $command -w -o \"\$1\" \"\${list[@]}\" $libs"
 }
 
@@ -101,24 +103,22 @@ mix() {
   local unit=$5 other=${6:-O0}
   settings "$1" "$2" "$3" "$4"
   local mixed=$name--$other-${unit//\//_}
-  local out=$dir/mixed/$mixed object=$objects/${unit//\//_}.o plain
+  local out=$dir/mixed/$mixed odd=$dir/obj/$mixed
   [ ! -f "$out" ] || return 0
-  plain=$dir/obj/$mixed
+  say "$mixed"
   {
     compile
-    mv "$object" "$object.kept"
-    (cd "$at" && eval "nice -n $NICE $command $flags -$other -c '$unit' -o '$object'")
+    (cd "$at" && eval "nice -n $NICE $command $flags -$other -c '$unit' -o '$odd.o'")
     # Names of functions, from an object that is no intermediate code.
     case $compile in
-      *-flto*) (cd "$at" && eval "nice -n $NICE $command ${flags/-flto/} -$other -fno-lto -c '$unit' -o '$plain'") ;;
-      *) cp "$object" "$plain" ;;
+      *-flto*) (cd "$at" && eval "nice -n $NICE $command $flags -$other -fno-lto -c '$unit' -o '$odd.plain.o'") ;;
+      *) cp "$odd.o" "$odd.plain.o" ;;
     esac
-    if link_to "$out.part"; then
-      $nm --defined-only "$plain" | awk '$2 ~ /^[tTwW]$/ { print $3 }' | sort -u > "$plain.names"
-      $nm -S --defined-only "$out.part" | awk 'NR == FNR { wanted[$1]; next } $4 in wanted && $3 ~ /^[tTwW]$/ { print $1, $2 }' "$plain.names" - > "$out.ranges"
+    if link_to "$out.part" "$unit" "$odd.o"; then
+      $nm --defined-only "$odd.plain.o" | awk '$2 ~ /^[tTwW]$/ { print $3 }' | sort -u > "$odd.names"
+      $nm -S --defined-only "$out.part" | awk 'NR == FNR { wanted[$1]; next } $4 in wanted && $3 ~ /^[tTwW]$/ { print $1, $2 }' "$odd.names" - > "$out.ranges"
       $strip --strip-all "$out.part" && mv "$out.part" "$out"
     fi
-    mv "$object.kept" "$object"
-    rm -f "$plain" "$plain.names"
+    rm -f "$odd".*
   } >"$dir/log/$mixed" 2>&1 || say "failed: $mixed (log/$mixed)"
 }

@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # Which builds are made. Sourced by ../accuracy.sh.
 #
+# Tier 0 is a sample that takes minutes: lua and zlib by two compilers at O0 and O2, one -O0 file after the other in lua.
 # Tier 1 has every level with the two compilers that are met most and no further options, and a sample of the rest: the
 # other compilers at O0 and O2, and the other variants at O0 and O2, where the verdict turns. Tier 2 has every compiler at
 # every level, with and without frame pointers, and every variant with every compiler where builds are cheap.
@@ -8,6 +9,8 @@
 # in_tier PROGRAM COMPILER LEVEL VARIANT: whether the build belongs to the tier that was asked for.
 in_tier() {
   case $TIER-$1-$2-$3-$4 in
+    0-lua-gcc-12-O[02]-plain|0-lua-clang-16-O[02]-plain|0-zlib-gcc-12-O[02]-plain|0-zlib-clang-16-O[02]-plain) ;;
+    0-*) return 1 ;;
     # The large ones: two compilers at four levels, variants that change code most.
     [12]-sqlite-gcc-12-O[012s]-plain|[12]-redis-gcc-12-O[012s]-plain|[12]-haproxy-gcc-12-O[012s]-plain) ;;
     [12]-sqlite-clang-16-O[012s]-plain|[12]-redis-clang-16-O[012s]-plain|[12]-haproxy-clang-16-O[012s]-plain) ;;
@@ -25,7 +28,10 @@ in_tier() {
     1-nginx-gcc-12-O[02]-lto|1-nginx-gcc-12-O[02]-static|1-nginx-gcc-12-O[02]-distro|1-nginx-gcc-12-O0-omitfp) ;;
     1-nginx-clang-16-O0-lto|1-nginx-clang-16-O0-omitfp|1-nginx-clang-16-O2-nopie|1-nginx-gcc-12-O2-nopie) ;;
     1-nginx-*) return 1 ;;
-    1-*-gcc-12-*-*|1-*-clang-16-*-*) ;;
+    1-zlib-gcc-12-O[02]-fp|1-zlib-gcc-12-O[02]-lto|1-zlib-gcc-12-O[02]-static|1-zlib-gcc-12-O[02]-omitfp) ;;
+    1-zlib-clang-16-O[02]-fp|1-zlib-clang-16-O[02]-lto|1-zlib-clang-16-O[02]-omitfp) ;;
+    1-zlib-*) return 1 ;;
+    1-*-gcc-12-O[02]-*|1-*-clang-16-O[02]-*) ;;
     1-*64*-O[02]-*|1-*686*-O[02]-*) ;;
     1-*) return 1 ;;
     2-nginx-gcc-12-*-*|2-nginx-clang-16-*-*|2-nginx-*-*-plain|2-nginx-*-O[02]-fp) ;;
@@ -86,7 +92,7 @@ keep_objects() { # PROGRAM COMPILER LEVEL VARIANT
 # mixtures PROGRAM: one unit at -O0 in an optimized program, and the other way round.
 mixtures() {
   local program=$1 compiler level variant unit
-  if [ "$program" = nginx ]; then
+  if [ "$program" = nginx ] && [ "$TIER" != 0 ]; then
     unit=src/http/ngx_http_upstream.c
     for compiler in gcc-12 clang-16; do
       for level in O2 O3 Os; do mix nginx "$compiler" "$level" plain "$unit"; done
@@ -97,7 +103,7 @@ mixtures() {
   fi
   # How small may the -O0 part be: each unit in turn; of the larger programs every fourth (tier 1) or second (tier 2).
   local step=1 n=0
-  case $program in haproxy|redis|nginx) step=$((TIER == 1 ? 4 : 2)) ;; sqlite) return 0 ;; esac
+  case $TIER-$program in 0-lua) ;; 0-*|*-sqlite) return 0 ;; 1-lua|1-zlib) ;; 1-*) step=4 ;; 2-lua|2-zlib) ;; *) step=2 ;; esac
   for compiler in gcc-12 clang-16; do
     n=0
     while read -r unit <&3; do

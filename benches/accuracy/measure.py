@@ -85,6 +85,7 @@ def row(kind, path, target):
         "kind": kind,
         "path": path,
         "said": said(target),
+        "level": target["optimization"]["level"],
         "judged": functions["judged"],
         "shaped": functions["o0_shaped"],
         "reason": target["optimization"]["reason"],
@@ -224,7 +225,7 @@ def print_mixtures(rows):
     )
     lines = []
     for r in rows:
-        if "ngx_http_upstream" in r["unit"]:
+        if r["unit"] == "src_http_ngx_http_upstream.c":
             share = f"{100 * r['located'] / max(1, r['bytes']):.1f} %"
             lines.append([r["truth"], r["compiler"], r["variant"], r["said"], share if r["truth"].endswith("O0 file") else "", "; ".join(r["modules"])[:60]])
     if lines:
@@ -237,12 +238,17 @@ def print_mixtures(rows):
             print(f"not right: {r['path']}: read as {r['said']}")
 
 
+def flags(r):
+    """Whether -O0 is claimed: by the machine code, or of the whole by whatever witness."""
+    return r["said"] in ("O0", "mixed") or r["level"] == "O0"
+
+
 def print_packages(rows):
-    head = ["machine", "kind", "packages", "files", "optimized", "not told", "of them < 15 functions", "read as O0 or mixed: true", "false"]
+    head = ["machine", "kind", "packages", "files", "optimized", "not told", "of them < 15 functions", "called O0 or mixed: rightly", "wrongly"]
     lines = []
     for (arch, group), here in by(rows, "arch", "group"):
         unknown = [r for r in here if r["said"] == "unknown"]
-        flagged = [r for r in here if r["said"] in ("O0", "mixed")]
+        flagged = [r for r in here if flags(r)]
         lines.append([
             arch, group, len({r["package"] for r in here}), len(here), sum(r["said"] == "optimized" for r in here),
             len(unknown), sum(r["judged"] < 15 for r in unknown),
@@ -252,7 +258,7 @@ def print_packages(rows):
     judged, shaped = sum(r["judged"] for r in rows if r["truth"] == "optimized"), sum(r["shaped"] for r in rows if r["truth"] == "optimized")
     print(f"\n{judged} functions judged, {shaped} shaped like -O0 ({100 * shaped / max(1, judged):.3f} %).")
     for r in rows:
-        if r["said"] in ("O0", "mixed"):
+        if flags(r):
             what = f"really unoptimized ({r['evidence']})" if r["evidence"] else "FALSE ALARM"
             print(f"{what}: {r['path']}: {r['reason']}")
         elif r["evidence"]:

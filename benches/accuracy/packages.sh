@@ -24,7 +24,7 @@ Dir::State::Lists "$root/lists";
 Dir::State::Status "$root/status";
 Dir::Cache "$root/cache";
 CONF
-  APT_CONFIG=$root/etc/apt.conf apt-get update -qq
+  APT_CONFIG=$root/etc/apt.conf apt-get update -qq || say "package lists of $1 are not complete"
   touch "$root/.updated"
 }
 

@@ -89,8 +89,7 @@ fn seen(shape: &CodeShape, table: &FunctionTable, cross_check_only: bool) -> Cod
         },
         sentence: shape.sentence.clone(),
         cross_check_only,
-        only_functions: shape.only_functions,
-        partial,
+        only_functions: shape.only_functions || partial,
     }
 }
 

@@ -98,12 +98,12 @@ impl Group {
     pub fn audit(&self, index: usize) -> Option<Facts> {
         let subject = self.subjects.get(index)?;
         let first = self.same.get(index).copied().flatten();
-        if let Some(facts) = first.and_then(|first| self.copy(first, subject)) {
-            return Some(facts);
-        }
+        let mut facts = match first.and_then(|first| self.copy(first, subject)) {
+            Some(facts) => facts,
+            None => self.fresh(index, subject),
+        };
+        // What is loaded beside the program is another matter for every process, and for every place of a file.
         let running = loaded::Running::of(subject);
-        let mut facts = audit(subject, &self.options);
-        self.hold(subject, &mut facts);
         if let Some(running) = &running {
             running.tell(subject, &mut facts, &self.options);
         }
@@ -115,6 +115,12 @@ impl Group {
             };
             self.keep_libraries(index, found);
         }
+        Some(facts)
+    }
+
+    fn fresh(&self, index: usize, subject: &Subject) -> Facts {
+        let mut facts = audit(subject, &self.options);
+        self.hold(subject, &mut facts);
         let copies = self.copies.get(index).copied().unwrap_or_default();
         if copies > 0 {
             let mut kept = lock(&self.kept);
@@ -122,7 +128,7 @@ impl Group {
                 kept.insert(index, (Arc::new(facts.clone()), copies));
             }
         }
-        Some(facts)
+        facts
     }
 
     /// The libraries of the targets audited so far, without those that are targets themselves.
@@ -203,7 +209,7 @@ impl Group {
         let few = self.subjects.len() <= FEW;
         let named = |subject: &&Subject| {
             let name = subject.shown();
-            subject.process.is_none() && (few || name.ends_with(".so"))
+            subject.process.is_none() && (few || name.as_bytes().ends_with(b".so"))
         };
         let read = |subject: &Subject| modules::module(subject, &subject.shown(), &self.options);
         self.subjects.iter().filter(named).filter_map(read).collect()

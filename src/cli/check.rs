@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 const EXAMPLES: &str = "\
 Examples:
   flagaudit check objs/nginx                         by ./flagaudit.toml, else by builtin:release
-  flagaudit check -p edge.toml -f github objs/nginx  by your policy, as annotations of a pull request
+  flagaudit check -p edge.toml -f github objs/nginx  by your policy, as GitHub annotations
   flagaudit check -p builtin:hardened build/         every program of a directory
   flagaudit check -f sarif -o audit.sarif build/     for code scanning; -f junit for a test report
   flagaudit check --baseline good.json objs/nginx    what is new since a saved inspect -f json
@@ -137,14 +137,12 @@ pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<u8> {
         |judged| {
             used.extend(judged.used);
             worst = worst.max(judged.checked.verdict);
-            match &mut lines {
-                // A reader that has gone away changes no verdict: the rest is audited all the same.
-                Some(lines) => lines.take(judged.line, true),
-                None => {
-                    targets.push(judged.checked);
-                    ControlFlow::Continue(())
-                }
+            // A reader that has gone away changes no verdict: the rest is audited all the same.
+            if let Some(lines) = &mut lines {
+                return lines.take(judged.line, true);
             }
+            targets.push(judged.checked);
+            ControlFlow::Continue(())
         },
     )?;
     let used: Vec<PolicyPlace> = used.into_iter().collect();

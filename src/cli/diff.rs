@@ -115,7 +115,7 @@ fn pair(old: Side, new: Side) -> anyhow::Result<(Facts, Facts)> {
         match (matching.pop(), matching.is_empty()) {
             (Some(facts), true) => Ok(facts),
             _ => bail!(
-                "{}: has {total} targets, and which of them to compare cannot be told; compare one file with one file",
+                "{}: has {total} targets, and which of them to compare cannot be told; name one file, or one member as PACKAGE!MEMBER",
                 side.name.display()
             ),
         }

@@ -8,7 +8,9 @@ use crate::limits::Limits;
 use crate::parallel;
 use crate::report::Summary;
 use crate::target::{Subject, directory, package, process};
+use std::ffi::OsStr;
 use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// What names stand for.
@@ -77,6 +79,9 @@ impl TargetArguments {
             expanded.subjects.push(super::processes::by_number(pid, limits));
             return expanded;
         }
+        if let Some((package, member)) = member_of(&name) {
+            return self.member(name, package, &member, limits);
+        }
         let subject = if name.as_os_str() == "-" {
             Subject::new("<stdin>", Origin::Stdin)
         } else {
@@ -100,6 +105,23 @@ impl TargetArguments {
                 }
                 expanded.subjects = package.subjects;
             }
+        }
+        expanded
+    }
+
+    /// One program of a package, under the name that reports give it.
+    fn member(&self, name: PathBuf, package: PathBuf, member: &str, limits: &Limits) -> Expanded {
+        let mut expanded = self.one(package, limits);
+        let wanted = |subject: &Subject| {
+            let found = subject.member.as_deref().unwrap_or_default();
+            // Of a damaged package it is not known what is in it.
+            found.is_empty() || found.trim_start_matches('/') == member.trim_start_matches('/')
+        };
+        expanded.summary = Summary::default();
+        expanded.subjects.retain(wanted);
+        if expanded.subjects.is_empty() && expanded.notes.is_empty() {
+            let why = "no program of this name in the package".to_owned();
+            expanded.subjects.push(Subject::refused(name, Origin::Archive, why));
         }
         expanded
     }
@@ -132,4 +154,18 @@ impl TargetArguments {
             (empty && !self.allow_empty) || (!walk.unreadable.is_empty() && !self.ignore_unreadable);
         expanded
     }
+}
+
+/// The package and the member of a name as `PACKAGE!MEMBER`, where there is no file of the whole name.
+fn member_of(name: &Path) -> Option<(PathBuf, String)> {
+    let bytes = name.as_os_str().as_bytes();
+    if !bytes.contains(&b'!') || std::fs::symlink_metadata(name).is_ok() {
+        return None;
+    }
+    let places = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'!').map(|(at, _)| at);
+    places.filter_map(|at| bytes.split_at_checked(at)).find_map(|(package, member)| {
+        let package = PathBuf::from(OsStr::from_bytes(package));
+        let member = String::from_utf8_lossy(member.get(1..)?).into_owned();
+        package.is_file().then_some((package, member))
+    })
 }

@@ -46,7 +46,12 @@ pub(super) fn write(output: &OutputArguments, text: &str) -> anyhow::Result<()> 
         if machine {
             return super::print(text.as_bytes()).map(|_| ());
         }
-        let mut stream = AutoStream::new(io::stdout().lock(), choice(output));
+        let choice = choice(output);
+        if choice == ColorChoice::Never {
+            // In one piece, where the stream would make a call of each line.
+            return super::print(anstream::adapter::strip_str(text).to_string().as_bytes()).map(|_| ());
+        }
+        let mut stream = AutoStream::new(io::stdout().lock(), choice);
         return match stream.write_all(text.as_bytes()).and_then(|()| stream.flush()) {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 Err(error).context("standard output cannot be written")

@@ -53,7 +53,7 @@ pub(super) struct TargetArguments {
     /// Hold this nginx configuration, or a dump of nginx -T, against the build
     #[arg(long, value_name = "FILE")]
     nginx_conf: Option<PathBuf>,
-    /// Follow DT_NEEDED and nginx dynamic modules, and audit what is found, too
+    /// Follow `DT_NEEDED` and nginx dynamic modules, and audit what is found, too
     #[arg(long)]
     libraries: bool,
     /// Targets audited at the same time (default: one a processor)
@@ -173,7 +173,7 @@ impl TargetArguments {
         let group = Group::of(std::mem::take(&mut named.subjects), &options, jobs);
         let known = (lists.is_none()).then_some(group.len() as u64);
         progress.clear();
-        tally.take(named, &group);
+        tally.take(&named, &group);
         // Of a single target there is nothing to print before it is complete.
         let interrupt = if known == Some(1) {
             None
@@ -364,7 +364,7 @@ impl<T> Outcome<T> {
 }
 
 impl Tally {
-    fn take(&mut self, expanded: Expanded, group: &Group) {
+    fn take(&mut self, expanded: &Expanded, group: &Group) {
         for note in &expanded.notes {
             complain(note);
         }

@@ -219,6 +219,15 @@ fn word_after<'t>(text: &'t str, before: &str) -> Option<&'t str> {
     rest.split([' ', '\n', '\t', ',', ')', ';']).next().filter(|word| !word.is_empty())
 }
 
+/// Whether a version follows `before` in a text: digits, a dot and a digit. The name alone stands in every program that knows
+/// of this one.
+fn names_version(text: &str, before: &str) -> bool {
+    let rest = text.split_once(before).map_or("", |(_, rest)| rest);
+    let number = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+    number.len() < rest.len()
+        && number.strip_prefix('.').is_some_and(|after| after.starts_with(|c: char| c.is_ascii_digit()))
+}
+
 /// Whether a text is a `configure` line as autoconf quotes it: `'--build=…' '--prefix=…' 'CFLAGS=…'`, perhaps after a space
 /// or a quote. Every word of one is an option or an assignment. In programs whose strings lie side by side without a NUL
 /// between them (Rust's, Go's) a text may begin like one and go on with anything.

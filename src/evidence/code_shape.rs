@@ -92,17 +92,8 @@ pub fn judge(image: &Image, functions: &[Function], selection: &Selection) -> Co
         Ok(machine) => machine,
         Err(why) => return CodeShape::unknown(why),
     };
-    // What has frame descriptions in a program of such a language is C.
     if let Some(language) = other_shape(image) {
-        let described: Vec<Function> =
-            functions.iter().filter(|f| f.from == Origin::EhFrame).cloned().collect();
-        let mut shape = judge_known(image, machine, &described, selection);
-        if shape.functions.is_empty() {
-            return CodeShape::unknown(Unknown::Language(language));
-        }
-        shape.only_functions = true;
-        shape.sentence = format!("of the code beside {language}, {}", shape.sentence);
-        return shape;
+        return judge_beside(language, image, machine, functions, selection);
     }
     // Only text that is asked for is searched for functions; a sample is drawn from known ones alone.
     let gaps = match selection {
@@ -127,6 +118,24 @@ pub fn judge(image: &Image, functions: &[Function], selection: &Selection) -> Co
         shape.bytes_left_out = shape.bytes_left_out.saturating_add(left_out);
         shape.problems.push(code_limit(image, left_out));
     }
+    shape
+}
+
+/// What a program of such a language holds besides: C code has frame descriptions, which those compilers do not write.
+fn judge_beside(
+    language: &'static str,
+    image: &Image,
+    machine: Machine,
+    functions: &[Function],
+    selection: &Selection,
+) -> CodeShape {
+    let framed: Vec<Function> = functions.iter().filter(|f| f.from == Origin::EhFrame).cloned().collect();
+    let mut shape = judge_known(image, machine, &framed, selection);
+    if shape.functions.is_empty() {
+        return CodeShape::unknown(Unknown::Language(language));
+    }
+    shape.only_functions = true;
+    shape.sentence = format!("of the code beside {language}, {}", shape.sentence);
     shape
 }
 
@@ -299,10 +308,16 @@ fn states(
     for &index in selected {
         let Some(function) = functions.get(index) else { continue };
         shape.counts.functions += 1;
-        let mut judged =
-            Judged { start: function.start, end: function.end, state: State::NotJudged, tail_call: false };
+        let mut judged = Judged {
+            start: function.start,
+            end: function.end,
+            state: State::NotJudged,
+            tail_call: false,
+            frame_pointer: false,
+        };
         if let Some((_, f)) = measured.next_if(|(i, _)| *i == index) {
             judged.tail_call = !f.thunk && (f.jumps_through_pointer || f.jumps_out.into_iter().any(is_tail));
+            judged.frame_pointer = f.frame_pointer;
             judged.state = features::state(f, judged.tail_call, machine.arguments);
             if judged.state != State::NotJudged {
                 shape.totals.add(f, judged.tail_call);

@@ -42,8 +42,14 @@ const NAMES: [&str; 8] = [
 const VALUE: usize = 32;
 /// Files include files that include files; imports follow them.
 const DEPTH: usize = 200;
-/// Most definitions of these names kept for one list. A sound unit has some ten.
-const KEPT: usize = 1024;
+/// Definitions of one list after which those that later ones replace are dropped.
+const HELD: usize = 64;
+/// Most lists kept of one file, and most definitions in all of them: some 60 MiB together. A header that several units
+/// include has one list, and few of them define a name that tells something.
+const LISTS: usize = 1 << 18;
+const EVENTS: usize = 1 << 19;
+/// One part in this many of the limit on attributes is spent on macros.
+const SHARE: u64 = 2;
 /// Largest compressed sections inflated whole.
 const WHOLE: u64 = 48 << 20;
 
@@ -102,9 +108,12 @@ pub fn read(image: &Image, supplementary: Option<&Image>, units: &[DwarfUnit]) -
         return out;
     }
     let mut notes = Notes::new(&image.limits);
-    let mut steps = image.limits.die_attributes;
+    let mut steps = image.limits.die_attributes / SHARE;
     for family in [Family::Plain, Family::Split] {
-        let of_family = |unit: &DwarfUnit| unit.at.section.ends_with(".dwo") == (family == Family::Split);
+        let of_family = |unit: &DwarfUnit| {
+            let split = unit.at.section.rsplit_once('.').is_some_and(|(_, part)| part == "dwo");
+            split == (family == Family::Split)
+        };
         let chosen: Vec<(usize, MacroList)> = units
             .iter()
             .enumerate()
@@ -116,7 +125,14 @@ pub fn read(image: &Image, supplementary: Option<&Image>, units: &[DwarfUnit]) -
         }
         let mut files = vec![File::open(image, family, &mut notes)];
         files.extend(supplementary.map(|file| File::open(file, family, &mut notes)));
-        let mut walk = Walk { files: &files, known: HashMap::new(), steps: &mut steps, notes: &mut notes };
+        let mut walk = Walk {
+            files: &files,
+            known: HashMap::new(),
+            events: 0,
+            follow: !image.is_relocatable(),
+            steps: &mut steps,
+            notes: &mut notes,
+        };
         if image.is_relocatable() {
             // Headers' macros stand in sections of their own, one a COMDAT group, all of the same name: which of
             // them an import means cannot be told, and of a file with one unit all of them are that unit's.
@@ -176,6 +192,23 @@ impl Macros {
     }
 }
 
+/// Drops what later definitions replace: of each name the last is needed, and the last of those as of line 0.
+fn settle(events: &mut Vec<Event>) {
+    let mut seen = [(false, false); NAMES.len()];
+    let mut kept: Vec<Event> = Vec::with_capacity(events.len().min(2 * NAMES.len()));
+    for event in events.drain(..).rev() {
+        let Some((last, predefined)) = seen.get_mut(event.name) else { continue };
+        let needed = !*last || event.line == 0 && !*predefined;
+        *last = true;
+        *predefined |= event.line == 0;
+        if needed {
+            kept.push(event);
+        }
+    }
+    kept.reverse();
+    *events = kept;
+}
+
 /// The sections of one file that macros need.
 struct File {
     /// `.debug_macro`, of which a relocatable file has several.
@@ -205,11 +238,18 @@ impl File {
     }
 }
 
+/// File, section, offset, and the strings of the unit that refers to it.
+type ListAt = (usize, usize, u64, u64);
+
 /// One walk over lists.
 struct Walk<'a> {
     files: &'a [File],
     /// Lists already read, by file, section and offset. `None` where one is being read: it imports itself.
-    known: HashMap<(usize, usize, u64, u64), Option<Rc<Vec<Event>>>>,
+    known: HashMap<ListAt, Option<Rc<Vec<Event>>>>,
+    /// Definitions in them.
+    events: usize,
+    /// Whether imports are followed. Lists of a relocatable file are read one by one.
+    follow: bool,
     steps: &'a mut u64,
     notes: &'a mut Notes,
 }
@@ -235,7 +275,8 @@ impl Walk<'_> {
         let file = files.first()?;
         let mut events = Vec::new();
         for (index, section) in (if unit.old { &file.old } else { &file.macros }).iter().enumerate() {
-            events.extend(self.section(section, (0, index, 0), unit, DEPTH)?.iter().cloned());
+            events.extend(self.section(section, (0, index, 0), unit, 0)?.iter().cloned());
+            settle(&mut events);
         }
         Some(Rc::new(events))
     }
@@ -251,11 +292,16 @@ impl Walk<'_> {
         if let Some(known) = self.known.get(&key) {
             return known.clone();
         }
+        if self.known.len() >= LISTS || self.events >= EVENTS {
+            *self.steps = 0;
+        }
         self.known.insert(key, None);
         let name = &section.name;
         let found = self.entries(section, (file, offset), unit, depth);
         match found {
-            Ok(events) => {
+            Ok(mut events) => {
+                settle(&mut events);
+                self.events += events.len();
                 let events = Rc::new(events);
                 self.known.insert(key, Some(Rc::clone(&events)));
                 Some(events)
@@ -296,8 +342,10 @@ impl Walk<'_> {
                 MacroEntry::Undef { line, name } => {
                     events.extend(self.event(file, line, &name, unit, false)?);
                 }
-                // Lists of a relocatable file are read one by one.
-                MacroEntry::Import { .. } | MacroEntry::ImportSup { .. } if depth >= DEPTH => {}
+                MacroEntry::Import { .. } | MacroEntry::ImportSup { .. } if !self.follow => {}
+                MacroEntry::Import { .. } | MacroEntry::ImportSup { .. } if depth >= DEPTH => {
+                    return Err(format!("imports are nested more than {DEPTH} deep"));
+                }
                 MacroEntry::Import { offset } => {
                     let found = self.list(file, offset.0, unit, depth + 1).ok_or_else(lost)?;
                     events.extend(found.iter().cloned());
@@ -309,8 +357,8 @@ impl Walk<'_> {
                 }
                 MacroEntry::StartFile { .. } | MacroEntry::EndFile | MacroEntry::VendorExt { .. } => {}
             }
-            if events.len() > KEPT {
-                return Err(format!("it defines the same names more than {KEPT} times"));
+            if events.len() > HELD {
+                settle(&mut events);
             }
         }
         Ok(events)

@@ -188,8 +188,11 @@ fn may_tell(begins: [u8; 8]) -> bool {
                 | b"mo"
                 | b"cy"
         ),
-        [b'm', b'c', b'o', ..] | [b'_', b'm', b'c', ..] => true,
-        [b'l', b'l', b'v', b'm', ..] | [b'L', b'L', b'V', b'M', ..] | [b'E', b'x', b'c', b'e', ..] => true,
+        [b'm', b'c', b'o', ..]
+        | [b'_', b'm', b'c', ..]
+        | [b'l', b'l', b'v', b'm', ..]
+        | [b'L', b'L', b'V', b'M', ..]
+        | [b'E', b'x', b'c', b'e', ..] => true,
         _ => false,
     }
 }

@@ -25,6 +25,16 @@ pub fn readable(name: &str) -> Cow<'_, str> {
     }
 }
 
+/// The name for a line among others, cut where it is long.
+pub fn brief(name: &str) -> String {
+    const CHARS: usize = 60;
+    let name = readable(name);
+    match name.char_indices().nth(CHARS) {
+        Some((at, _)) => format!("{}…", name.get(..at).unwrap_or_default()),
+        None => name.into_owned(),
+    }
+}
+
 /// Text that refuses to grow beyond [`LONGEST`], which ends the demangling.
 struct Bounded(String);
 
@@ -64,7 +74,7 @@ mod tests {
         let mut doubling = "_Z1fSt6vectorIiSaIiEE".to_owned();
         for index in 0..30 {
             let digit = char::from_digit(index, 36).map(|c| c.to_ascii_uppercase()).unwrap();
-            doubling.push_str(&format!("4pairIS{digit}_S{digit}_E"));
+            write!(doubling, "4pairIS{digit}_S{digit}_E").unwrap();
         }
         for name in [
             doubling,

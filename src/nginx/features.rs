@@ -218,6 +218,14 @@ fn openresty(out: &NginxFacts, reading: &Reading<'_>, seen: &mut Vec<Seen>) {
     }
     let arguments = out.nginx.configure_arguments.as_deref().unwrap_or_default();
     let options = configure::last_value(arguments, "--with-cc-opt").map(split_shell).unwrap_or_default();
+    let panic_text = reading.found.markers.iter().zip(&markers::TEXTS);
+    let panic_text = panic_text.filter(|(_, marker)| marker.fact == "nginx.lua_abort_at_panic");
+    if panic_text.into_iter().all(|(offset, _)| offset.is_none())
+        && options.iter().any(|word| word == "-DNGX_LUA_ABORT_AT_PANIC")
+    {
+        let quote = "-DNGX_LUA_ABORT_AT_PANIC in --with-cc-opt, and no text of the other way".to_owned();
+        say("lua_abort_at_panic", true, Strength::Declared, Source::ConfigureArguments, quote);
+    }
     if options.iter().any(|word| word == "-DNGX_LUA_USE_ASSERT") {
         let quote = "-DNGX_LUA_USE_ASSERT in --with-cc-opt".to_owned();
         say("lua_assertions", true, Strength::Declared, Source::ConfigureArguments, quote);

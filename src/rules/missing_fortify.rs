@@ -23,7 +23,7 @@
 //!
 //! # Evidence
 //!
-//! Structural: imports such as `__memcpy_chk`. Recorded: the macro, with `-g3` or GCC 15 and newer.
+//! Structural: imports such as `__memcpy_chk`. Recorded: what glibc's headers made of the macro, with `-g3`.
 //!
 //! # Limits
 //!

@@ -2,8 +2,8 @@
 //! symbolic links are not followed (so loops are harmless and no file is met twice by that way).
 
 use super::glance::{Glance, glance};
-use crate::image::Input;
 use crate::image::confined::open_met;
+use crate::image::{Input, archive};
 use crate::limits::Limits;
 use crate::parallel;
 use std::collections::HashSet;
@@ -77,17 +77,24 @@ fn visit(path: &Path, limits: &Limits) -> Result<Option<(Option<Glance>, (u64, u
     let mut magic = [0; 8];
     let got = input.read_at(0, &mut magic).map_err(|error| error.to_string())?;
     let start = magic.get(..got).unwrap_or_default();
-    if !is_wanted(start) {
+    let elf = start.starts_with(&object::elf::ELFMAG);
+    if !elf && !holds_programs(&input, limits) {
         return Ok(None);
     }
-    let glance = start.starts_with(&object::elf::ELFMAG).then(|| glance(&input, limits)).flatten();
+    let glance = elf.then(|| glance(&input, limits)).flatten();
     Ok(Some((glance, (metadata.dev(), metadata.ino()))))
 }
 
-fn is_wanted(start: &[u8]) -> bool {
-    start.starts_with(&object::elf::ELFMAG)
-        || start.starts_with(&object::archive::MAGIC)
-        || start.starts_with(&object::archive::THIN_MAGIC)
+/// Whether this is an archive of object files. Debian packages are archives, too, and the C library's development files
+/// have empty ones (`libpthread.a` since glibc 2.34).
+fn holds_programs(input: &Input, limits: &Limits) -> bool {
+    let Some(archive) = archive::read(input, limits) else { return false };
+    let is_elf = |member: &archive::Member| {
+        let mut magic = [0; 4];
+        let input = member.input.as_ref();
+        input.is_none_or(|input| input.read_at(0, &mut magic).is_ok_and(|_| magic == object::elf::ELFMAG))
+    };
+    archive.members.iter().any(is_elf) || (archive.members.is_empty() && !archive.problems.is_empty())
 }
 
 /// The regular files below a directory, or why a directory cannot be read.

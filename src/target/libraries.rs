@@ -28,6 +28,8 @@ use places::{Loader, expand};
 const MOST_OBJECTS: usize = 2000;
 /// Most directories in one search path.
 const MOST_FOLDERS: usize = 256;
+/// Most places looked at for one program; a browser takes some thousands.
+const MOST_PLACES: usize = 200_000;
 /// `DF_1_NODEFLIB`: the default directories are not searched.
 const DF_1_NODEFLIB: u64 = 0x800;
 /// Most candidates remembered between programs.
@@ -111,7 +113,14 @@ struct Object {
     origin: Option<PathBuf>,
     /// Which object brought it.
     loader: Option<usize>,
-    names: Vec<Vec<u8>>,
+}
+
+/// The loader's list while it grows.
+struct List {
+    objects: Vec<Object>,
+    /// Names that are there already: as asked for, and `DT_SONAME`.
+    names: HashSet<Vec<u8>>,
+    loaded: Loaded,
 }
 
 impl Resolver {
@@ -137,77 +146,71 @@ impl Resolver {
     }
 
     fn load(&self, program: Arc<Candidate>, inside: Option<&Path>, extra: &[PathBuf]) -> Loaded {
-        let mut loaded = Loaded::default();
         let machine = program.machine;
         let loader = Loader::of(&program.linkage, machine.is_64, machine.code);
         let interpreter = program.linkage.interpreter.clone();
         let dynamic = program.linkage.has_dynamic;
-        let mut objects = vec![Object {
-            shown: base_name(&program.path),
-            origin: inside.and_then(Path::parent).map(Path::to_path_buf),
-            loader: None,
-            names: Vec::new(),
-            candidate: program,
-        }];
-        let mut seen: HashSet<(u64, u64)> = HashSet::new();
+        let mut list = List {
+            names: program.linkage.soname.iter().cloned().collect(),
+            objects: vec![Object {
+                shown: base_name(&program.path),
+                origin: inside.and_then(Path::parent).map(Path::to_path_buf),
+                loader: None,
+                candidate: program,
+            }],
+            loaded: Loaded::default(),
+        };
         if let Some(name) = interpreter.filter(|_| dynamic) {
             let path = PathBuf::from(OsStr::from_bytes(&name));
             match self.candidate(&path, machine) {
-                Some(found) => {
-                    add(&mut objects, &mut loaded, &mut seen, found, &path, (0, name), FoundBy::Interpreter);
-                }
-                None => {
-                    miss(&mut loaded, &objects, 0, &name, "the program interpreter is not there".to_owned())
-                }
+                Some(found) => list.add(found, &path, (0, name), FoundBy::Interpreter),
+                None => list.miss(0, &name, "the program interpreter is not there".to_owned()),
             }
         }
         if dynamic && !loader.musl {
             for path in places::preloaded(&self.root) {
                 let name = path.as_os_str().as_bytes().to_vec();
-                if path.is_absolute()
-                    && let Some(found) = self.candidate(&path, machine)
-                {
-                    add(&mut objects, &mut loaded, &mut seen, found, &path, (0, name), FoundBy::Preload);
+                if let Some(found) = self.candidate(&path, machine).filter(|_| path.is_absolute()) {
+                    list.add(found, &path, (0, name), FoundBy::Preload);
                 }
             }
         }
         for path in extra {
             let name = path.as_os_str().as_bytes().to_vec();
             match self.candidate(path, machine) {
-                Some(found) => {
-                    add(&mut objects, &mut loaded, &mut seen, found, path, (0, name), FoundBy::LoadModule);
-                }
-                None => miss(&mut loaded, &objects, 0, &name, "the module is not there".to_owned()),
+                Some(found) => list.add(found, path, (0, name), FoundBy::LoadModule),
+                None => list.miss(0, &name, "the module is not there".to_owned()),
             }
         }
-        let mut queue: VecDeque<usize> = (0..objects.len()).collect();
+        let mut places = 0;
+        let mut queue: VecDeque<usize> = (0..list.objects.len()).collect();
         while let Some(at) = queue.pop_front() {
-            let Some(needed) = objects.get(at).map(|object| object.candidate.linkage.needed.clone()) else {
+            let Some(needed) = list.objects.get(at).map(|object| object.candidate.linkage.needed.clone())
+            else {
                 continue;
             };
             for name in needed {
-                if objects.len() >= MOST_OBJECTS {
-                    miss(&mut loaded, &objects, at, &name, format!("more than {MOST_OBJECTS} libraries"));
-                    return loaded;
-                }
                 // A library that is there already is not looked for, whatever name it was found by.
-                let known = objects.iter_mut().find(|object| {
-                    object.candidate.linkage.soname.as_ref() == Some(&name) || object.names.contains(&name)
-                });
-                if known.is_some() {
+                if list.names.contains(&name) {
                     continue;
                 }
-                match self.find(&objects, at, &name, &loader) {
+                if list.objects.len() >= MOST_OBJECTS || places >= MOST_PLACES {
+                    let why =
+                        format!("more than {MOST_OBJECTS} libraries, or {MOST_PLACES} places to look at");
+                    list.miss(at, &name, why);
+                    return list.loaded;
+                }
+                match self.find(&list.objects, at, &name, &loader, &mut places) {
                     Ok((candidate, path, how)) => {
-                        let before = objects.len();
-                        add(&mut objects, &mut loaded, &mut seen, candidate, &path, (at, name), how);
-                        queue.extend(before..objects.len());
+                        let before = list.objects.len();
+                        list.add(candidate, &path, (at, name), how);
+                        queue.extend(before..list.objects.len());
                     }
-                    Err(why) => miss(&mut loaded, &objects, at, &name, why),
+                    Err(why) => list.miss(at, &name, why),
                 }
             }
         }
-        loaded
+        list.loaded
     }
 
     /// Looks for a library in the loader's order.
@@ -217,6 +220,7 @@ impl Resolver {
         at: usize,
         name: &[u8],
         loader: &Loader,
+        places: &mut usize,
     ) -> Result<(Arc<Candidate>, PathBuf, FoundBy), String> {
         let Some(object) = objects.get(at) else { return Err("not found".to_owned()) };
         let machine = object.candidate.machine;
@@ -238,6 +242,7 @@ impl Resolver {
             if !tried.insert(folder.clone()) {
                 continue;
             }
+            *places += 1;
             let path = folder.join(file);
             if let Some(found) = self.candidate(&path, machine) {
                 return Ok((found, path, how));
@@ -350,46 +355,38 @@ impl Resolver {
     }
 }
 
-/// Adds an object, or a name of one that is there already.
-fn add(
-    objects: &mut Vec<Object>,
-    loaded: &mut Loaded,
-    seen: &mut HashSet<(u64, u64)>,
-    candidate: Arc<Candidate>,
-    path: &Path,
-    (by, name): (usize, Vec<u8>),
-    how: FoundBy,
-) {
-    if let Some(object) = objects.iter_mut().find(|object| object.candidate.identity == candidate.identity) {
-        object.names.push(name);
-        return;
-    }
-    if seen.insert(candidate.identity) {
-        loaded.found.push(Found {
+impl List {
+    /// Adds an object, or a name of one that is there already.
+    fn add(&mut self, candidate: Arc<Candidate>, path: &Path, (by, name): (usize, Vec<u8>), how: FoundBy) {
+        self.names.extend(candidate.linkage.soname.iter().cloned());
+        let shown = String::from_utf8_lossy(&name).into_owned();
+        self.names.insert(name);
+        if self.objects.iter().any(|object| object.candidate.identity == candidate.identity) {
+            return;
+        }
+        self.loaded.found.push(Found {
             path: candidate.path.clone(),
             identity: candidate.identity,
-            name: String::from_utf8_lossy(&name).into_owned(),
-            by: objects.get(by).map(|object| object.shown.clone()).unwrap_or_default(),
+            name: shown,
+            by: self.objects.get(by).map(|object| object.shown.clone()).unwrap_or_default(),
             how,
         });
+        self.objects.push(Object {
+            shown: base_name(path),
+            origin: path.parent().map(Path::to_path_buf),
+            loader: Some(by),
+            candidate,
+        });
     }
-    objects.push(Object {
-        shown: base_name(path),
-        origin: path.parent().map(Path::to_path_buf),
-        loader: Some(by),
-        names: vec![name],
-        candidate,
-    });
-}
 
-fn miss(loaded: &mut Loaded, objects: &[Object], by: usize, name: &[u8], why: String) {
-    let missing = Missing {
-        name: String::from_utf8_lossy(name).into_owned(),
-        by: objects.get(by).map(|object| object.shown.clone()).unwrap_or_default(),
-        why,
-    };
-    if !loaded.missing.iter().any(|known| known.name == missing.name) {
-        loaded.missing.push(missing);
+    /// Adds a name that is not found; it is looked for once.
+    fn miss(&mut self, by: usize, name: &[u8], why: String) {
+        self.names.insert(name.to_vec());
+        self.loaded.missing.push(Missing {
+            name: String::from_utf8_lossy(name).into_owned(),
+            by: self.objects.get(by).map(|object| object.shown.clone()).unwrap_or_default(),
+            why,
+        });
     }
 }
 

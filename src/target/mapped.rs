@@ -21,6 +21,9 @@ const MOST_FILES: usize = 4096;
 /// What the kernel adds to the name of a file that is no longer there.
 const DELETED: &[u8] = b" (deleted)";
 
+/// `ESRCH` of Linux: no such process.
+const ESRCH: i32 = 3;
+
 /// A file mapped as code.
 #[derive(Debug, Clone)]
 pub struct Mapped {
@@ -82,12 +85,15 @@ pub fn mapped(pid: u32, program: Option<(u64, u64)>) -> Result<Vec<Mapped>, Stri
     let mut bytes = Vec::new();
     let read = File::open(folder.join("maps")).and_then(|file| file.take(MOST_BYTES).read_to_end(&mut bytes));
     if let Err(error) = read {
-        return Err(match error.kind() {
+        return match error.kind() {
             std::io::ErrorKind::PermissionDenied => {
-                "which libraries it runs may not be read without CAP_SYS_PTRACE".to_owned()
+                Err("which libraries it runs may not be read without CAP_SYS_PTRACE".to_owned())
             }
-            _ => format!("which libraries it runs cannot be read: {error}"),
-        });
+            // It has ended meanwhile.
+            std::io::ErrorKind::NotFound => Ok(Vec::new()),
+            _ if error.raw_os_error() == Some(ESRCH) => Ok(Vec::new()),
+            _ => Err(format!("which libraries it runs cannot be read: {error}")),
+        };
     }
     let mut seen = HashSet::new();
     let mut files = Vec::new();

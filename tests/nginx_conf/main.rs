@@ -348,12 +348,24 @@ fn compressed_answers_are_as_the_rules_say() {
                 wrong.push(format!("{} on {}: does not start", name(&case), audited.nginx.name));
                 continue;
             };
-            let accept =
-                if expected(&text, "accept") == Some("gzip") { "Accept-Encoding: gzip\r\n" } else { "" };
+            let mut accept =
+                if expected(&text, "accept") == Some("gzip") { "Accept-Encoding: gzip\r\n" } else { "" }
+                    .to_owned();
+            if let Some(header) = expected(&text, "send") {
+                accept.push_str(&format!("{header}\r\n"));
+            }
             // Requests of HTTP/1.0 are compressed only if the configuration says so.
-            let answer = real::get_with(listen, expected(&text, "get").unwrap(), accept, "1.1");
+            let answer = real::get_with(listen, expected(&text, "get").unwrap(), &accept, "1.1");
             let seen = what_was_sent(&answer, text.contains("/stale"));
             let said = verdict(&findings, expected(&text, "rule").unwrap());
+            if let Some(want) = expected(&text, "vary") {
+                assert_eq!(
+                    answer.headers.contains("vary: accept-encoding"),
+                    want == "yes",
+                    "{}",
+                    name(&case)
+                );
+            }
             rows += 1;
             let want = (expected(&text, "sees").unwrap(), expected(&text, "verdict").unwrap());
             if (seen.as_str(), said) != want {

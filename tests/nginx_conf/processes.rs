@@ -122,6 +122,16 @@ fn the_command_line_of_a_process_names_its_configuration() {
     let line = format!("{} (from the command line; the copy on disk may differ from memory)", want.2[0]);
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words(&text).contains(&words(&line)), "{text}");
+    assert!(
+        words(&text).contains("able threads, PCRE, PCRE JIT, HTTP/2, kTLS-capable, reuseport not file AIO,"),
+        "{text}"
+    );
+    let threads = &check(master)["nginx"]["features"]["threads"];
+    assert_eq!(threads["value"], true);
+    assert_eq!(
+        (&threads["strength"], &threads["sources"][0]),
+        (&"structural".into(), &"module-table".into())
+    );
     drop(running);
 
     // The built-in name below another prefix; one process alone keeps its arguments apart.

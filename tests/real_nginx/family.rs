@@ -103,6 +103,12 @@ fn features_are_seen_with_and_without() {
         (DEBIAN, "upstream_keepalive_default", Some(false)),
         ("wheel/nginx", "upstream_keepalive_default", Some(true)),
         ("bare", "upstream_keepalive_default", None),
+        ("versions/lua", "lua_assertions", Some(false)),
+        ("versions/lua-assert", "lua_assertions", Some(true)),
+        ("versions/lua", "lua_abort_at_panic", Some(false)),
+        ("versions/lua-assert", "lua_abort_at_panic", Some(true)),
+        (DEBIAN, "lua_assertions", None),
+        (DEBIAN, "lua_abort_at_panic", None),
     ] {
         assert_eq!(held(file, feature), want, "{feature} of {file}");
     }

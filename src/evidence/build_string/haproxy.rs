@@ -7,7 +7,9 @@ pub(super) const RECOGNISER: Recogniser =
     Recogniser { program: "haproxy", marks: &["Build options :\n", ", released 20"], read };
 
 fn read(texts: &Texts<'_>) -> Option<Found> {
-    let build = texts.with("Build options :\n").filter(|text| text.text.contains("\n  TARGET"))?;
+    let build = texts
+        .with("Build options :\n")
+        .filter(|text| text.text.lines().any(|line| line.starts_with("  TARGET") && line.contains('=')))?;
     let version = texts
         .all()
         .filter(|text| text.text.contains(", released 20"))

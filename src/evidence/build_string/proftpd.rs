@@ -1,6 +1,6 @@
 //! ProFTPD carries what `proftpd -V` prints: its `configure` line, and the flags with labels.
 
-use super::{Builder, Found, Recogniser, Texts, word_after};
+use super::{Builder, Found, Recogniser, Texts, names_version, word_after};
 
 /// ProFTPD.
 pub(super) const RECOGNISER: Recogniser = Recogniser {
@@ -10,7 +10,8 @@ pub(super) const RECOGNISER: Recogniser = Recogniser {
 };
 
 fn read(texts: &Texts<'_>) -> Option<Found> {
-    let named = texts.with("ProFTPD Version 1")?;
+    let named =
+        texts.with("ProFTPD Version 1").filter(|text| names_version(&text.text, "ProFTPD Version "))?;
     let labelled = |label: &str| {
         texts.all().find_map(|text| {
             Some((text.text.strip_prefix("  ")?.strip_prefix(label)?.strip_prefix(": ")?, text))

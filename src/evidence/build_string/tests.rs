@@ -78,6 +78,9 @@ fn strings_that_lie_side_by_side_are_no_configure_line() {
         "--enable-cassertInvalidTimeCountGeneral_Category",
         "'--build='--prefix='--enable-PostgreSQL postgresqlversionCFLAGS-Wmissing-prototypes-fwrapv' 'BIND Knot DNS",
         "'--prefix='--enable-cassert' 'and what follows it'",
+        "Knot DNS \n    CFLAGS:haproxy, released 20Build options :\n\n  TARGETFeature list :",
+        "(BEAM) emulator version ) emulator version -DPOSIX_THREADS",
+        "ProFTPD Version 1  Built With:\nconfigure ",
     ] {
         let found = read(&image(&[text, PG_VERSION, "Squid Cache: Version %s"]), None).found;
         assert!(found.is_empty(), "{text}: {found:?}");

@@ -1,6 +1,6 @@
 //! Unbound carries its `configure` line without quotes, so that a value with spaces falls apart.
 
-use super::{Builder, Found, Recogniser, Texts, word_after};
+use super::{Builder, Found, Recogniser, Texts, names_version, word_after};
 
 /// Unbound.
 pub(super) const RECOGNISER: Recogniser = Recogniser {
@@ -20,7 +20,9 @@ pub(super) const RECOGNISER: Recogniser = Recogniser {
 
 fn read(texts: &Texts<'_>) -> Option<Found> {
     texts.with("Configure line: %s")?;
-    let named = texts.all().find(|text| text.text.starts_with("unbound 1."))?;
+    let named = texts
+        .all()
+        .find(|text| text.text.starts_with("unbound 1.") && names_version(&text.text, "unbound "))?;
     let line = texts.all().find(|text| text.text.starts_with("--"))?;
     let mut builder = Builder::new("unbound", &line.at).version(word_after(&named.text, "unbound "));
     builder.add("configure", &line.text);

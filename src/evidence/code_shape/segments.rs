@@ -35,25 +35,36 @@ pub(super) struct Segment {
     pub decided: u64,
 }
 
-/// A function with a state.
+/// … and a run needs this many of the wanted state, the rest may be functions that fit in ([`find`]).
+const FIRM: u64 = 4;
+
+/// A function that counts.
 struct Decided {
     /// Its position in the list given.
     position: usize,
     /// Its place among the judged ones.
     judged: usize,
-    /// It has the wanted state.
+    /// It has the wanted state, or fits in.
     matches: bool,
+    /// It has the wanted state.
+    firm: bool,
 }
 
-/// Runs of `wanted`, in order and without overlap.
-pub(super) fn find(states: &[State], wanted: State) -> Vec<Segment> {
+/// Runs of `wanted`, in order and without overlap. A function that has no state of its own counts as well where it
+/// `fits_in` a run of that state, by its position.
+pub(super) fn find(states: &[State], wanted: State, fits_in: impl Fn(usize) -> bool) -> Vec<Segment> {
     let decided: Vec<Decided> = states
         .iter()
         .enumerate()
         .filter(|(_, state)| **state != State::NotJudged)
         .enumerate()
-        .filter(|(_, (_, state))| **state != State::Neutral)
-        .map(|(judged, (position, &state))| Decided { position, judged, matches: state == wanted })
+        .filter(|&(_, (position, state))| *state != State::Neutral || fits_in(position))
+        .map(|(judged, (position, &state))| Decided {
+            position,
+            judged,
+            matches: state == wanted || state == State::Neutral,
+            firm: state == wanted,
+        })
         .collect();
     let mut runs = Vec::new();
     let mut from = 0;
@@ -71,9 +82,10 @@ pub(super) fn find(states: &[State], wanted: State) -> Vec<Segment> {
 /// The best segment that begins at `from`, if a function of the wanted state is there, and where to go on. A `dense` one
 /// has few functions without information in it.
 fn best_from(decided: &[Decided], from: usize, dense: bool) -> Option<(Option<Segment>, usize)> {
-    let first = decided.get(from).filter(|d| d.matches)?;
+    let first = decided.get(from).filter(|d| d.firm)?;
     let (mut score, mut best, mut at_best) = (0i64, 0i64, from);
     let (mut matching, mut matching_at_best) = (0u64, 0u64);
+    let (mut firm, mut firm_at_best) = (0u64, 0u64);
     let mut before = first.judged;
     for (offset, function) in decided.get(from..)?.iter().enumerate() {
         if dense && function.judged - before > SILENCE {
@@ -83,8 +95,9 @@ fn best_from(decided: &[Decided], from: usize, dense: bool) -> Option<(Option<Se
         let at = from + offset;
         score += if function.matches { 1 } else { -2 };
         matching += u64::from(function.matches);
+        firm += u64::from(function.firm);
         if score > best {
-            (best, at_best, matching_at_best) = (score, at, matching);
+            (best, at_best, matching_at_best, firm_at_best) = (score, at, matching, firm);
         }
         if score < 0 || score <= best - DROP || at - at_best > LOOK_AHEAD {
             break;
@@ -92,11 +105,13 @@ fn best_from(decided: &[Decided], from: usize, dense: bool) -> Option<(Option<Se
     }
     let last = decided.get(at_best)?;
     let judged = (last.judged - first.judged + 1) as u64;
-    let run = (best >= MIN_SCORE && (!dense || matching_at_best * DENSITY >= judged)).then_some(Segment {
+    let enough = best >= MIN_SCORE && firm_at_best >= FIRM;
+    let run = (enough && (!dense || matching_at_best * DENSITY >= judged)).then_some(Segment {
         first: first.position,
         last: last.position,
-        matching: matching_at_best,
-        decided: (at_best - from + 1) as u64,
+        matching: firm_at_best,
+        // Those that only fit in have no state.
+        decided: (at_best - from + 1) as u64 - (matching_at_best - firm_at_best),
     });
     Some((run, at_best + 1))
 }
@@ -117,7 +132,7 @@ mod tests {
     }
 
     fn found(text: &str) -> Vec<(usize, usize)> {
-        find(&states(text), State::O0).into_iter().map(|s| (s.first, s.last)).collect()
+        find(&states(text), State::O0, |_| false).into_iter().map(|s| (s.first, s.last)).collect()
     }
 
     #[test]
@@ -129,7 +144,7 @@ mod tests {
     #[test]
     fn a_run_survives_an_exception_and_functions_without_information() {
         assert_eq!(found("++0000.x00+000++"), [(2, 13)]);
-        let run = find(&states("++0000.x00+000++"), State::O0)[0];
+        let run = find(&states("++0000.x00+000++"), State::O0, |_| false)[0];
         assert_eq!((run.matching, run.decided), (9, 10));
     }
 
@@ -157,8 +172,18 @@ mod tests {
     }
 
     #[test]
+    fn four_and_those_that_fit_in_are_a_run() {
+        let found = |text: &str| find(&states(text), State::O0, |_| true);
+        assert_eq!((found("++0.00.0++")[0].first, found("++0.00.0++")[0].last), (2, 7));
+        assert_eq!((found("++0.00.0++")[0].matching, found("++0.00.0++")[0].decided), (4, 4));
+        assert!(found("++0...0.0++").is_empty());
+        assert!(found("++0000++").is_empty());
+        assert!(found("++..........++").is_empty());
+    }
+
+    #[test]
     fn the_wanted_state_may_be_the_other() {
-        let runs = find(&states("00000+++++00000"), State::Optimized);
+        let runs = find(&states("00000+++++00000"), State::Optimized, |_| false);
         assert_eq!((runs[0].first, runs[0].last), (5, 9));
     }
 }

@@ -76,6 +76,8 @@ pub struct Judged {
     pub state: State,
     /// Ends in a jump to another function.
     pub tail_call: bool,
+    /// Keeps a frame pointer.
+    pub frame_pointer: bool,
 }
 
 /// A run of functions of one state.

@@ -27,9 +27,15 @@ pub(super) fn settle(shape: &mut CodeShape, with_runs: bool) {
 
 fn find_runs(shape: &mut CodeShape) {
     let states: Vec<State> = shape.functions.iter().map(|j| j.state).collect();
+    let frames_are_rare = frames_are_rare(shape);
     let mut runs: Vec<Run> = Vec::new();
     for wanted in [State::O0, State::Optimized] {
-        for segment in segments::find(&states, wanted) {
+        let fits_in = |position: usize| {
+            frames_are_rare
+                && wanted == State::O0
+                && shape.functions.get(position).is_some_and(|function| function.frame_pointer)
+        };
+        for segment in segments::find(&states, wanted, fits_in) {
             let (Some(first), Some(last)) =
                 (shape.functions.get(segment.first), shape.functions.get(segment.last))
             else {
@@ -57,6 +63,15 @@ fn find_runs(shape: &mut CodeShape) {
         .map(|j| j.start..j.end)
         .collect();
     shape.runs = runs;
+}
+
+/// Whether the optimized functions keep no frame pointer, but for one in fifty (`alloca` and realigned stacks need one).
+/// Then one that keeps it fits in with unoptimized ones, also where it has no argument or variable to tell by.
+fn frames_are_rare(shape: &CodeShape) -> bool {
+    let optimized = || shape.functions.iter().filter(|f| f.state == State::Optimized);
+    let framed = optimized().filter(|f| f.frame_pointer).count();
+    let all = optimized().count();
+    all >= 30 && framed * 50 <= all
 }
 
 fn decide(shape: &CodeShape) -> Verdict {

@@ -66,6 +66,73 @@ fn what_happens_on_a_later_line_is_no_predefinition() {
 }
 
 #[test]
+fn what_is_dropped_would_have_changed_nothing() {
+    let mut events: Vec<Event> = (0..500u64)
+        .map(|step| Event {
+            name: (step * 7 % 8) as usize,
+            line: step % 3,
+            value: (step % 5 != 0).then(|| (step % 11).to_string()),
+        })
+        .collect();
+    let before = Macros::of(&events);
+    settle(&mut events);
+    assert!(events.len() <= 2 * NAMES.len());
+    assert_eq!(Macros::of(&events), before);
+}
+
+/// Lists that each import the one before twice would double their definitions every time, and a chain of a hundred
+/// thousand lists would be followed for ever.
+#[test]
+fn chains_of_imports_are_bounded() {
+    let mut macros = Vec::new();
+    // Version 5, 4-byte offsets, no line table; `__OPTIMIZE__ 1` many times over.
+    macros.extend_from_slice(&[5, 0, 0]);
+    for _ in 0..1000 {
+        macros.extend_from_slice(b"\x01\x00__OPTIMIZE__ 1\0");
+    }
+    macros.push(0);
+    let mut previous = 0u32;
+    for _ in 0..100_000 {
+        let own = macros.len() as u32;
+        macros.extend_from_slice(&[5, 0, 0]);
+        for _ in 0..2 {
+            macros.push(7);
+            macros.extend_from_slice(&previous.to_le_bytes());
+        }
+        macros.push(0);
+        previous = own;
+    }
+    // One unit whose DW_AT_macros is the last list, and one whose is a list that can be followed.
+    let abbreviations = [1, 0x11, 0, 0x79, 0x17, 0, 0, 0];
+    let unit = |offset: u32| {
+        let mut body = vec![5, 0, 1, 8, 0, 0, 0, 0, 1];
+        body.extend_from_slice(&offset.to_le_bytes());
+        let mut out = (body.len() as u32).to_le_bytes().to_vec();
+        out.append(&mut body);
+        out
+    };
+    let near = macros.len() as u32 - 14 * 99_990;
+    let info = [unit(previous), unit(near)].concat();
+    let mut object = object::write::Object::new(
+        object::BinaryFormat::Elf,
+        object::Architecture::X86_64,
+        object::Endianness::Little,
+    );
+    for (name, data) in
+        [(".debug_info", &info[..]), (".debug_abbrev", &abbreviations), (".debug_macro", &macros)]
+    {
+        let section = object.add_section(Vec::new(), name.into(), object::SectionKind::Debug);
+        object.append_section_data(section, data, 1);
+    }
+    let mut file = object.write().unwrap();
+    file[16] = 3;
+    let found = read_bytes(file, &Limits::default());
+    let levels: Vec<(usize, Level)> =
+        found.units.iter().map(|(index, macros)| (*index, macros.level)).collect();
+    assert_eq!(levels, [(1, Level::Optimized)]);
+}
+
+#[test]
 fn lists_that_import_themselves_and_lists_cut_off() {
     let sound = bytes("gcc12-g3-macro");
     let image = Image::open(Input::memory(sound.clone()), &Limits::default()).unwrap();

@@ -11,7 +11,7 @@ const UNITS_SHOWN: usize = 6;
 /// Findings of one rule shown before the rest is only counted.
 const FINDINGS_SHOWN: usize = 10;
 /// Characters of a name.
-const NAME_CHARS: usize = 72;
+const NAME_CHARS: usize = 120;
 
 /// All findings, those of a rule together, the rule with the worst first. Of many alike without `-v` the first.
 pub(super) fn all(out: &mut String, findings: &[Finding], options: Options) {

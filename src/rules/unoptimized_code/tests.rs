@@ -144,3 +144,21 @@ fn run(start: u64, functions: u64, module: Option<&str>) -> FunctionRun {
         functions,
     }
 }
+
+#[test]
+fn a_library_built_along_is_named_where_nothing_was_read() {
+    let mut facts = stripped(Level::O2);
+    let arguments = facts.nginx.as_mut().unwrap().configure_arguments.get_or_insert_default();
+    arguments.push(argument("--with-zlib", Some("../zlib")));
+    arguments.push(argument("--with-zlib-opt", Some("-g")));
+    facts.functions.judged = 500;
+    // The code was read: it speaks for itself.
+    assert_passed(&facts, &policy(), ID);
+    facts.functions.judged = 0;
+    let found = only(&facts, &policy(), ID);
+    assert_eq!(found.message, "zlib, which is built along, is declared to be -O0 (policy: at least O2)");
+    assert_eq!((found.severity, found.strength), (Severity::Error, Strength::Declared));
+    assert!(found.remedy.unwrap().contains("write --with-zlib-opt='-g -O2'"));
+    facts.nginx.as_mut().unwrap().configure_arguments.as_mut().unwrap().pop();
+    assert_passed(&facts, &policy(), ID);
+}

@@ -14,6 +14,8 @@ const MOST_BYTES: u64 = 1 << 20;
 const MOST_FILES: usize = 1000;
 /// How deep files may include files.
 const MOST_DEPTH: usize = 8;
+/// Most directories taken from them.
+const MOST_FOLDERS: usize = 256;
 
 /// Which loader, and what it puts for `$LIB` and `$PLATFORM`.
 #[derive(Debug, Clone)]
@@ -162,7 +164,7 @@ fn read_configuration(root: &Path, path: &Path, depth: usize, files: &mut usize,
                 for part in line.split(separates) {
                     // `folder=libc6` names the kind of library in it.
                     let part = part.split(|&byte| byte == b'=').next().unwrap_or_default();
-                    if part.starts_with(b"/") {
+                    if part.starts_with(b"/") && folders.len() < MOST_FOLDERS {
                         folders.push(PathBuf::from(OsStr::from_bytes(part)));
                     }
                 }
