@@ -308,7 +308,7 @@ fn programs_of_rpm_packages_with_hard_links_and_hostile_names() {
     }
     let (found, refused) =
         seen(rpm_package(&gzip(&whole), "gzip"), &Limits { package_entries: 2, ..Limits::default() });
-    assert!(found.is_empty() && refused[0].1.contains("more than 2 entries"), "{refused:?}");
+    assert!(found.is_empty() && refused[0].1.contains("more than 2 entries"), "{found:?} {refused:?}");
     let bomb = [cpio_entry("./zeros", 1, FILE, 1, &vec![0; 1 << 20]), whole].concat();
     let (_, refused) =
         seen(rpm_package(&gzip(&bomb), "gzip"), &Limits { package_bytes: 64 << 10, ..Limits::default() });
