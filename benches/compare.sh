@@ -15,20 +15,15 @@ work=${3:-$(mktemp -d)}
 mkdir -p "$work"
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-$PWD/target}/release
-[ -n "${SKIP_BUILD:-}" ] || cargo build --locked --release --quiet --bin flagaudit --example lower_bound
+if [ -z "${SKIP_BUILD:-}" ]; then
+  cargo build --locked --release --quiet
+  cargo build --locked --release --quiet --manifest-path benches/lower-bound/Cargo.toml --target-dir "$target/.."
+fi
 if [ -n "$vmlinux" ] && [ ! -e "$work/vmlinux-zlib" ]; then
   objcopy --compress-debug-sections=zlib "$vmlinux" "$work/vmlinux-zlib.part" && mv "$work/vmlinux-zlib.part" "$work/vmlinux-zlib"
 fi
-if [ ! -d "$work/files" ]; then
-  mkdir "$work/files.part"
-  # Programs and libraries of this machine; those without a name of their own are left out.
-  find /usr/bin /usr/sbin /usr/lib -xdev -type f -size +4k -size -4000k 2>/dev/null | LC_ALL=C sort | while read -r file; do
-    [ "$(head -c 4 "$file" 2>/dev/null | tr -d '\0')" = $'\177ELF' ] && echo "$file"
-  done | head -3000 | nl -nrz | while read -r number file; do cp "$file" "$work/files.part/$number-$(basename "$file")"; done
-  mv "$work/files.part" "$work/files"
-fi
 
-python3 - "${N:-5}" "${FLAGAUDIT:-$target/flagaudit}" "$target/examples/lower_bound" "$corpus" "$vmlinux" "$work" "${ONLY:-}" <<'PY'
+python3 - "${N:-5}" "${FLAGAUDIT:-$target/flagaudit}" "$target/lower-bound" "$corpus" "$vmlinux" "$work" "${ONLY:-}" <<'PY'
 import os, shutil, statistics, subprocess, sys, tempfile, time
 n, ours, bound, corpus, vmlinux, work, only = int(sys.argv[1]), *sys.argv[2:8]
 null = subprocess.DEVNULL
@@ -117,6 +112,22 @@ def peers(path, *bounds, big=False):
         commands["hardening-check"] = ["hardening-check", path]
     return commands
 
+def collect(folder, count):
+    """Programs and libraries of this machine, as many as there are up to `count`."""
+    found = []
+    for top in ("/usr/bin", "/usr/sbin", "/usr/lib"):
+        for where, folders, names in os.walk(top):
+            folders.sort()
+            for path in (os.path.join(where, name) for name in sorted(names)):
+                if len(found) < count and os.path.isfile(path) and not os.path.islink(path) and 4096 < os.path.getsize(path) < 4 << 20:
+                    with open(path, "rb") as file:
+                        if file.read(4) == b"\x7fELF":
+                            found.append(path)
+    os.makedirs(folder + ".part", exist_ok=True)
+    for index, path in enumerate(found):
+        shutil.copyfile(path, f"{folder}.part/{index:04}-{os.path.basename(path)}")
+    os.rename(folder + ".part", folder)
+
 plain, stripped = f"{corpus}/O2", f"{corpus}/debian-nginx/usr/sbin/nginx"
 table("Debian's nginx, stripped", stripped, {**peers(stripped, "code"), "nginx -V": [stripped, "-V"]})
 table("nginx with DWARF (-O2, 158 units)", plain, {**peers(plain, "units"), "nginx -V": [plain, "-V"]})
@@ -125,6 +136,8 @@ if vmlinux:
     packed = f"{work}/vmlinux-zlib"
     table("vmlinux with DWARF, compressed (zlib)", packed, peers(packed, "inflate", big=True), rounds=min(n, 3))
 files = f"{work}/files"
+if not os.path.isdir(files):
+    collect(files, 3000)
 each = sorted(os.path.join(files, name) for name in os.listdir(files))
 table(f"a directory of {len(each)} files", files, {
     "flagaudit inspect": [ours, "inspect", files],

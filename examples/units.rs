@@ -13,9 +13,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         for unit in dwarf_producer::read(&image, None).units {
             if matches!(unit.kind, DwarfUnitKind::Compile | DwarfUnitKind::Skeleton { .. }) {
                 for (text, end) in [
-                    (&unit.name, b'\t'),
-                    (&unit.comp_dir, b'\t'),
-                    (unit.producer.as_ref().unwrap_or(&Vec::new()), b'\n'),
+                    (&unit.name[..], b'\t'),
+                    (&unit.comp_dir[..], b'\t'),
+                    (unit.producer.as_deref().unwrap_or_default(), b'\n'),
                 ] {
                     out.write_all(text)?;
                     out.write_all(&[end])?;

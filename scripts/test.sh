@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Passes the tests on a fresh Debian 12: installs what they need, makes the corpus of real binaries
-# (about four minutes, once), and runs everything, the real-binary tests included.
+# (about ten minutes, once), and runs everything, the real-binary tests included.
 #   usage: scripts/test.sh        FLAGAUDIT_CORPUS=DIR keeps the corpus elsewhere than ./corpus
 set -euo pipefail
 cd "$(dirname "$0")/.."

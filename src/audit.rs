@@ -79,6 +79,18 @@ pub fn audit(subject: &Subject, options: &Options) -> Facts {
     facts
 }
 
+/// What is known of a target that was not audited any more.
+pub fn interrupted(subject: &Subject) -> Facts {
+    failed(blank(subject), INTERRUPTED, "interrupted before it was audited".to_owned())
+}
+
+/// Whether a target was not audited any more.
+pub fn is_interrupted(facts: &Facts) -> bool {
+    facts.problems.iter().any(|problem| problem.code == INTERRUPTED)
+}
+
+const INTERRUPTED: &str = "interrupted";
+
 fn blank(subject: &Subject) -> Facts {
     subject.named(Facts {
         path: String::new(),
@@ -134,6 +146,10 @@ fn of_other(input: &Input, options: &Options, facts: &mut Facts) {
         seen.debug_absent = Some("only the text of nginx -V is at hand, not the binary".to_owned());
         conclude(seen, facts);
         return;
+    }
+    if input.len() > options.limits.text_bytes {
+        let most = options.limits.text_bytes;
+        return fail(facts, &format!("not an ELF file; texts of more than {most} bytes are not looked at"));
     }
     fail(facts, "not an ELF file, and not the text of nginx -V");
 }
@@ -234,6 +250,9 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
     code::name_modules(&mut code.seen.runs, &handlers);
     seen.code = code.seen.clone();
     facts.problems.extend(table.problems.iter().filter(|_| !seen.relocatable).cloned());
+    if let Some(shape) = code.shape.as_ref().filter(|_| !crate::image::linkage::is_separate_debug(image)) {
+        facts.problems.extend(shape.problems.iter().cloned());
+    }
     conclude(seen, facts);
     let mut runs = std::mem::take(&mut facts.functions.runs);
     let nameless: Vec<Range<u64>> =
@@ -253,6 +272,10 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
         Vec::new()
     };
     facts.optimization.tail_calls = code::tail_calls(image, &table, &code, &filters);
+    let of_code = code.shape.iter().chain(&code.sample).flat_map(|shape| &shape.problems);
+    facts.problems.extend(of_code.cloned());
+    facts.problems.extend(symbols.problems());
+    facts.problems.extend(pointers.problems());
     facts.problems.sort();
     facts.problems.dedup();
 }
@@ -348,7 +371,11 @@ fn name_functions(
     ranges: &[Range<u64>],
     table: &mut FunctionTable,
 ) {
+    let around = ranges.first().map_or(0, |r| r.start)..ranges.last().map_or(0, |r| r.end);
     let inside = |address: u64| {
+        if !around.contains(&address) {
+            return false;
+        }
         let after = ranges.partition_point(|r| r.start <= address);
         after.checked_sub(1).and_then(|i| ranges.get(i)).is_some_and(|r| address < r.end)
     };

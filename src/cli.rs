@@ -10,6 +10,7 @@ mod check;
 mod diff;
 mod expand;
 mod inspect;
+mod interrupt;
 mod known;
 mod list;
 mod output;
@@ -24,6 +25,8 @@ const CLEAN: u8 = 0;
 const FINDINGS: u8 = 1;
 /// Not fully audited, or bad usage.
 const INCOMPLETE: u8 = 2;
+/// Ended by SIGINT or SIGTERM; what was complete has been printed.
+const INTERRUPTED: u8 = 130;
 
 /// Reads from an ELF binary how it was really built, and stops the wrong build before it ships.
 #[derive(Debug, Parser)]
@@ -41,12 +44,12 @@ Examples:
   nginx -V 2>&1 | flagaudit inspect -          the text of nginx -V will do, too
   flagaudit explain unoptimized-code           why, and how to fix it
 
-Exit status: 0 clean, 1 findings, 2 not fully audited (bad usage, unreadable or damaged input).";
+Exit status: 0 clean, 1 findings, 2 not fully audited (bad usage, unreadable or damaged input), 130 interrupted.";
 
 const EXPLAIN_EXAMPLES: &str = "\
 Examples:
   flagaudit explain                            every rule, its severity, what it is about
-  flagaudit explain unoptimized-code           what it checks, why it matters, how to fix it, its limits";
+  flagaudit explain unoptimized-code           what it checks, why it matters, how to fix it";
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:

@@ -68,6 +68,12 @@ pub struct Facts {
     pub build_strings: Vec<BuildString>,
 }
 
+impl AsRef<Facts> for Facts {
+    fn as_ref(&self) -> &Facts {
+        self
+    }
+}
+
 /// Optimization of the whole target.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Optimization {

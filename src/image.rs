@@ -15,6 +15,7 @@ pub mod archive;
 pub mod bytes;
 pub mod companion;
 pub mod confined;
+pub mod document;
 pub mod functions;
 mod headers;
 pub mod input;

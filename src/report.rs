@@ -131,6 +131,12 @@ pub struct CheckReport {
     pub summary: Summary,
 }
 
+impl AsRef<Facts> for Checked {
+    fn as_ref(&self) -> &Facts {
+        &self.facts
+    }
+}
+
 /// Which long listings the user asked for.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Listings {

@@ -2,11 +2,10 @@
 
 use crate::facts::{Facts, Library, Origin, Problem, Process};
 use crate::image::Input;
+use crate::image::confined::{open_met, open_regular};
 use base64::Engine as _;
-use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 pub mod directory;
@@ -15,13 +14,6 @@ pub mod libraries;
 pub mod mapped;
 pub mod package;
 pub mod process;
-
-/// `O_NONBLOCK`: opening a FIFO does not wait for a writer. The value is that of Linux on every
-/// machine but alpha, hppa, mips and sparc, where an ordinary open is used instead.
-#[cfg(not(any(target_arch = "mips", target_arch = "mips64", target_arch = "sparc64")))]
-const O_NONBLOCK: i32 = 0o4000;
-#[cfg(any(target_arch = "mips", target_arch = "mips64", target_arch = "sparc64"))]
-const O_NONBLOCK: i32 = 0;
 
 /// A target before it is read.
 #[derive(Debug, Clone)]
@@ -60,42 +52,12 @@ pub enum OpenError {
     /// The operating system's words.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// Not a regular file.
-    #[error("{0}, not a regular file")]
-    NotRegular(&'static str),
     /// Refused before it was opened, in the words of who did.
     #[error("{0}")]
     Refused(String),
     /// Too large to be read from a stream.
     #[error("more than {0} bytes on standard input")]
     TooLarge(u64),
-}
-
-/// Opens a regular file; anything else is refused without being read. The check is made before the
-/// open (so that no device is touched) and again on the handle (so that a swap in between is seen).
-pub fn open_regular(path: &Path) -> Result<File, OpenError> {
-    refuse_special(&std::fs::metadata(path)?)?;
-    let file = File::options().read(true).custom_flags(O_NONBLOCK).open(path)?;
-    refuse_special(&file.metadata()?)?;
-    Ok(file)
-}
-
-fn refuse_special(metadata: &std::fs::Metadata) -> Result<(), OpenError> {
-    let kind = metadata.file_type();
-    let what = if kind.is_file() {
-        return Ok(());
-    } else if kind.is_dir() {
-        "a directory"
-    } else if kind.is_fifo() {
-        "a FIFO"
-    } else if kind.is_socket() {
-        "a socket"
-    } else if kind.is_block_device() || kind.is_char_device() {
-        "a device"
-    } else {
-        "a special file"
-    };
-    Err(OpenError::NotRegular(what))
 }
 
 impl Subject {
@@ -185,6 +147,8 @@ impl Subject {
         }
         match self.origin {
             Origin::Stdin => read_stream(io::stdin().lock(), stream_limit),
+            // A walk follows no link, also not one that has taken a file's place since.
+            Origin::Directory => Ok(Input::file(open_met(self.place())?)?),
             _ => Ok(Input::file(open_regular(self.place())?)?),
         }
     }
@@ -207,11 +171,5 @@ mod tests {
     fn a_stream_over_the_limit_is_refused() {
         assert!(matches!(read_stream(&b"12345"[..], 4), Err(OpenError::TooLarge(4))));
         assert_eq!(read_stream(&b"1234"[..], 4).map(|i| i.len()).ok(), Some(4));
-    }
-
-    #[test]
-    fn a_device_is_not_opened() {
-        let error = open_regular(Path::new("/dev/null")).expect_err("a device");
-        assert_eq!(error.to_string(), "a device, not a regular file");
     }
 }

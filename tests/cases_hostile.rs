@@ -199,3 +199,16 @@ fn cut_files_of_every_length() {
         assert_eq!((status, target["status"].as_str().unwrap()), wanted, "{length}: {}", target["problems"]);
     }
 }
+
+#[test]
+fn an_archive_of_which_a_member_is_no_object_any_more_is_not_whole() {
+    let mut bytes = std::fs::read(testdata("elf/lib.a")).unwrap();
+    let (_, sound) = written(&bytes);
+    assert_eq!((&sound["status"], &sound["optimization"]["level"]), (&"ok".into(), &"O0".into()));
+    // The magic number of the one member that is not optimized.
+    let first = bytes.windows(4).position(|window| window == b"\x7fELF").unwrap();
+    bytes[first] = 0;
+    let (_, target) = written(&bytes);
+    assert_eq!(target["status"], "partial", "{}", target["problems"]);
+    assert!(codes(&target).contains(&"damaged-member"), "{:?}", codes(&target));
+}

@@ -62,8 +62,11 @@ fn a_thin_archive_of_five_thousand_members() {
     assert_eq!((&target["unit_count"], &target["optimization"]["level"]), (&5000.into(), &"O3".into()));
 }
 
+/// Where, and the bytes that stand there afterwards.
+type Change<'a> = (usize, &'a [u8]);
+
 /// A program with some bytes of its headers replaced.
-fn patched(name: &str, changes: &[(usize, &[u8])]) -> Vec<u8> {
+fn patched(name: &str, changes: &[Change<'_>]) -> Vec<u8> {
     let mut bytes = std::fs::read(testdata(name)).unwrap();
     for (at, new) in changes {
         bytes[*at..at + new.len()].copy_from_slice(new);
@@ -74,7 +77,7 @@ fn patched(name: &str, changes: &[(usize, &[u8])]) -> Vec<u8> {
 #[test]
 fn section_headers_that_the_kernel_never_reads_may_be_anything() {
     // e_shoff, e_shentsize, e_shnum and e_shstrndx stand at 40, 58, 60 and 62.
-    let cases: [(&str, Vec<(usize, &[u8])>); 4] = [
+    let cases: [(&str, Vec<Change<'_>>); 4] = [
         ("e_shoff", vec![(40, &[0xff; 8]), (60, &[0xff, 0xff])]),
         ("e_shstrndx", vec![(62, &[0x00, 0xff])]),
         ("e_shentsize", vec![(58, &[0x20, 0])]),

@@ -1,6 +1,6 @@
 //! One program by each compiler that the corpus has, with the flags it was really built with.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 mod common;
 

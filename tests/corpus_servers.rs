@@ -2,7 +2,7 @@
 //!
 //! The programs are run by this test and never by what it tests.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 mod common;
 

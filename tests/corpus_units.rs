@@ -3,6 +3,9 @@
 mod common;
 
 use common::{corpus, json, output_of};
+use flagaudit::evidence::dwarf_producer::{self, DwarfUnitKind};
+use flagaudit::image::{Image, Input};
+use flagaudit::limits::Limits;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -45,6 +48,16 @@ fn oracle(path: &Path) -> Vec<(String, String)> {
     found
 }
 
+/// The producers of all compilation units, word for word.
+fn producers(path: &Path) -> Vec<String> {
+    let file = std::fs::File::open(path).expect("a file");
+    let image =
+        Image::open(Input::file(file).expect("a regular file"), &Limits::default()).expect("an ELF file");
+    let units = dwarf_producer::read(&image, None).units;
+    let own = units.into_iter().filter(|unit| unit.kind == DwarfUnitKind::Compile);
+    sorted(own.map(|u| String::from_utf8_lossy(&u.producer.unwrap_or_default()).into_owned()).collect())
+}
+
 fn sorted(mut list: Vec<String>) -> Vec<String> {
     list.sort_unstable();
     list
@@ -52,7 +65,7 @@ fn sorted(mut list: Vec<String>) -> Vec<String> {
 
 #[test]
 #[ignore = "needs the corpus"]
-fn unit_names_equal_what_llvm_dwarfdump_prints() {
+fn names_and_producers_equal_what_llvm_dwarfdump_prints() {
     let mut files: Vec<_> =
         ["default", "O2", "O0", "O2O0", "mixed", "nodebug", "envcflags", "clangO0", "clangO2"]
             .iter()
@@ -75,8 +88,15 @@ fn unit_names_equal_what_llvm_dwarfdump_prints() {
     for path in files {
         let (_, units) = units(&path);
         let ours = sorted(units.iter().map(|u| u["name"].as_str().unwrap_or_default().to_owned()).collect());
-        let theirs = sorted(oracle(&path).into_iter().map(|(name, _)| name).collect());
+        let oracle = oracle(&path);
+        let theirs = sorted(oracle.iter().map(|(name, _)| name.clone()).collect());
         assert_eq!(ours, theirs, "{}", path.display());
+        assert_eq!(
+            producers(&path),
+            sorted(oracle.into_iter().map(|(_, words)| words).collect()),
+            "{}",
+            path.display()
+        );
     }
 }
 

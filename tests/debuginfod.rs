@@ -1,6 +1,6 @@
 //! `--debuginfod` against Debian's own server on the loopback interface, and against servers that hang or lie.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 mod common;
 

@@ -209,17 +209,27 @@ fn links_between_pages_lead_somewhere() {
     }
 }
 
-#[test]
-fn the_table_of_rules_is_current() {
-    let path = root().join("README.md");
-    let page = std::fs::read_to_string(&path).expect("README.md");
-    let (head, rest) = page.split_once("<!-- rules -->\n").expect("a mark");
-    let (_, tail) = rest.split_once("<!-- /rules -->").expect("an end");
-    let current =
-        format!("{head}<!-- rules -->\n{}<!-- /rules -->{tail}", flagaudit::rules::markdown_table());
+/// A table that the program makes, between its marks in a page.
+fn is_current(page: &str, mark: &str, table: &str) {
+    let path = root().join(page);
+    let text = std::fs::read_to_string(&path).expect("a page");
+    let (begin, end) = (format!("<!-- {mark} -->\n"), format!("<!-- /{mark} -->"));
+    let (head, rest) = text.split_once(&begin).expect("a mark");
+    let (_, tail) = rest.split_once(&end).expect("an end");
+    let current = format!("{head}{begin}{table}{end}{tail}");
     if std::env::var_os("FLAGAUDIT_BLESS").is_some() {
         std::fs::write(&path, &current).expect("written");
     }
-    let page = std::fs::read_to_string(&path).expect("README.md");
-    assert!(page == current, "the rules in README.md are stale: FLAGAUDIT_BLESS=1 cargo test --test docs");
+    let text = std::fs::read_to_string(&path).expect("a page");
+    assert!(text == current, "the {mark} in {page} are stale: FLAGAUDIT_BLESS=1 cargo test --test docs");
+}
+
+#[test]
+fn the_table_of_rules_is_current() {
+    is_current("README.md", "rules", &flagaudit::rules::markdown_table());
+}
+
+#[test]
+fn the_table_of_limits_is_current() {
+    is_current("docs/limits.md", "limits", &flagaudit::limits::markdown_table());
 }

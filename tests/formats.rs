@@ -3,8 +3,13 @@
 
 #![allow(clippy::unwrap_used)]
 
+use flagaudit::diff;
 use flagaudit::finding::Severity;
-use flagaudit::report::{CheckReport, InspectReport, github, html, json, junit, markdown, prometheus, sarif};
+use flagaudit::policy::load::load_str;
+use flagaudit::policy::{Known, init};
+use flagaudit::report::{
+    CheckReport, InspectReport, github, html, json, junit, markdown, prometheus, sarif, text,
+};
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::OnceLock;
@@ -61,6 +66,26 @@ fn inspect_documents(report: &InspectReport) -> Vec<(&'static str, String)> {
     ]
 }
 
+/// What people read, and what goes elsewhere than to the report.
+fn words(report: &CheckReport) -> Vec<(&'static str, String)> {
+    let inspected = reports::inspected(report);
+    let plain = |text: String| anstream::adapter::strip_str(&text).to_string();
+    let mut all = vec![("check.summary.md", github::summary(report))];
+    for (quiet, verbose) in [(false, true), (false, false), (true, false)] {
+        let options = text::Options { quiet, verbose, width: 60 };
+        all.push(("check.txt", plain(text::check(report, options))));
+        all.push(("inspect.txt", plain(text::inspect(&inspected, options))));
+    }
+    for pair in inspected.targets.windows(2) {
+        let changes = diff::compare(&pair[0], &pair[1]);
+        let options = text::Options { quiet: false, verbose: true, width: 60 };
+        all.push(("diff.txt", plain(text::diff(&changes, options))));
+        all.push(("diff.md", text::diff_markdown(&changes)));
+        all.push(("diff.json", json::render(&changes).unwrap()));
+    }
+    all
+}
+
 fn documents(report: &CheckReport) -> Vec<(&'static str, String)> {
     let mut all = check_documents(report);
     all.extend(inspect_documents(&reports::inspected(report)));
@@ -87,6 +112,66 @@ fn every_report_renders_twice_alike_without_colour_or_control_characters() {
     if let Some(directory) = &directory {
         for (file, schema) in json::schemas() {
             std::fs::write(Path::new(directory).join(file), schema.to_string()).unwrap();
+        }
+    }
+}
+
+#[test]
+fn what_people_read_has_no_controls_either() {
+    for (name, report) in scenarios() {
+        for (ending, text) in words(report) {
+            let bad = text.chars().find(|c| c.is_control() && *c != '\n');
+            let json = ending.ends_with("json") && bad.is_some_and(|c| c as u32 >= 0x7f);
+            assert!(bad.is_none() || json, "{name} {ending} has {bad:?}");
+            if ending.ends_with("json") {
+                continue;
+            }
+            // Overrides of direction, and characters that take no room. In Markdown one of them keeps `@all` from calling
+            // anybody.
+            let unseen = ["\u{202a}", "\u{202c}", "\u{202e}", "\u{2066}", "\u{2060}", "\u{feff}", "\u{2028}"];
+            let line = text.lines().find(|line| unseen.iter().any(|c| line.contains(c)));
+            assert!(line.is_none(), "{name} {ending}: {:?}", line.unwrap_or_default());
+            // A line is begun by this program and not by a name.
+            let line = text.lines().find(|line| line.starts_with("::") || line.starts_with("##["));
+            assert!(line.is_none(), "{name} {ending}: {line:?}");
+            if ending.ends_with("md") {
+                let outside = code_spans_removed(&text);
+                assert!(
+                    !outside.contains(['<', '>']) && !outside.contains("@everyone"),
+                    "{name} {ending}: {outside}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn colours_are_this_programs_own() {
+    let scenarios: BTreeMap<_, _> = scenarios().iter().map(|(name, report)| (*name, report)).collect();
+    let options = text::Options { quiet: false, verbose: true, width: 60 };
+    let report = scenarios["nasty"];
+    for text in [text::check(report, options), text::inspect(&reports::inspected(report), options)] {
+        assert!(text.contains("\x1b[") && text.contains("u{1b}[31mred"));
+        let line = text.lines().find(|line| line.contains("\x1b[31mred\x1b[0m") || line.contains("\x1b]"));
+        assert!(line.is_none(), "{:?}", line.unwrap_or_default());
+    }
+}
+
+#[test]
+fn a_policy_made_from_hostile_strings_can_be_read() {
+    let known = Known {
+        rules: &flagaudit::rules::ids(),
+        modules: &Vec::new,
+        options: &Vec::new,
+        never_recorded: &|_| None,
+    };
+    let scenarios: BTreeMap<_, _> = scenarios().iter().map(|(name, report)| (*name, report)).collect();
+    for target in &scenarios["nasty"].targets {
+        let text = init::init(&target.facts, "made");
+        let unknown_names = |why: &str| why.contains("unknown module") || why.contains("no module");
+        if let Err(errors) = load_str("made.toml", &text, None, &known) {
+            let why = errors.render(false);
+            assert!(unknown_names(&why), "{why}\n{text}");
         }
     }
 }

@@ -171,3 +171,16 @@ fn one_program_of_a_package_may_be_named() {
     let which = run(["diff".to_owned(), target.display().to_string(), name("/usr/bin/b")]);
     assert_eq!(which.status, 0, "the member of the same name: {}{}", which.stdout, which.stderr);
 }
+
+#[test]
+fn a_stream_that_asks_for_much_memory_is_refused() {
+    let data = tar(&[("./usr/sbin/nginx", &program())]);
+    let directory = tempfile::tempdir().expect("a directory");
+    let plain = write(directory.path(), "plain.tar", &data);
+    let output =
+        std::process::Command::new("xz").args(["-c", "--lzma2=preset=0,dict=400MiB"]).arg(plain).output();
+    let Some(output) = output.ok().filter(|output| output.status.success()) else { return };
+    let target = write(directory.path(), "greedy.tar.xz", &output.stdout);
+    let (status, report) = json(["inspect".as_ref(), target.as_os_str()]);
+    assert_eq!((status, &report["targets"][0]["status"]), (2, &"failed".into()), "{report}");
+}

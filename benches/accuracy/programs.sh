@@ -69,7 +69,7 @@ prepare_redis() {
    find deps/lua/src -name '*.c' ! -name lua.c ! -name luac.c ! -name print.c | sort >> units
    printf 'deps/hiredis/%s.c\n' alloc net hiredis sds async read sockcompat >> units
    printf '%s\n' deps/linenoise/linenoise.c deps/hdr_histogram/hdr_histogram.c >> units)
-  echo "-std=gnu11 -Ideps/hiredis -Ideps/linenoise -Ideps/lua/src -Ideps/hdr_histogram -DLUA_USE_MKSTEMP -DENABLE_CJSON_GLOBAL" > "$1/cflags"
+  echo "-std=gnu11 -Ideps/hiredis -Ideps/linenoise -Ideps/lua/src -Ideps/hdr_histogram -DLUA_USE_MKSTEMP -DENABLE_CJSON_GLOBAL '-DHDR_MALLOC_INCLUDE=\"hdr_redis_malloc.h\"'" > "$1/cflags"
   echo "-lm -ldl -lpthread -rdynamic" > "$1/libs"
 }
 

@@ -28,7 +28,8 @@ def main(listing, table, partitions=16):
     lines = spark.sparkContext.textFile(listing, int(partitions)).pipe(command)
     frame = spark.createDataFrame(lines.map(lambda line: (line,)), "line STRING")
     frame = frame.select(from_json(col("line"), COLUMNS).alias("t")).select("t.*").where("type = 'target'")
-    frame.drop("type").write.mode("overwrite").parquet(table)
+    # gzip needs no native library, which not every Java runtime can load.
+    frame.drop("type").write.mode("overwrite").parquet(table, compression="gzip")
     spark.read.parquet(table).groupBy("verdict", "optimization.level").count().orderBy("verdict", "level").show()
     spark.stop()
 

@@ -59,7 +59,7 @@ pub(super) fn attach(
         },
         (None, None) => return,
     };
-    let mut model = match Model::read_after(wanted.given.as_deref(), &wanted.path, root) {
+    let mut model = match Model::read_after(wanted.given.as_deref(), &wanted.path, root, &options.limits) {
         Ok(model) => model,
         Err(error) => {
             let message = format!("{}: {error}", wanted.path.display());

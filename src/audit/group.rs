@@ -209,7 +209,7 @@ impl Group {
         let few = self.subjects.len() <= FEW;
         let named = |subject: &&Subject| {
             let name = subject.shown();
-            subject.process.is_none() && (few || name.ends_with(".so"))
+            subject.process.is_none() && (few || name.as_bytes().ends_with(b".so"))
         };
         let read = |subject: &Subject| modules::module(subject, &subject.shown(), &self.options);
         self.subjects.iter().filter(named).filter_map(read).collect()

@@ -3,10 +3,11 @@
 use super::{Options, modules};
 use crate::facts::{DynamicModule, Facts, FoundBy, Kind, Library, Origin, Problem};
 use crate::image::linkage::hexadecimal;
-use crate::image::{Image, Input, notes};
+use crate::image::{Image, Input, confined, notes};
 use crate::limits::Limits;
 use crate::target::Subject;
 use crate::target::mapped::{Mapped, mapped};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// What a process has mapped, taken before the program is audited.
@@ -35,10 +36,18 @@ impl Running {
         }
         let is_module = facts.product.as_ref().is_some_and(|product| product.name == "nginx-module");
         let Some(nginx) = facts.nginx.as_mut().filter(|_| !is_module) else { return };
+        // The configuration may name a module by a link, as Debian's does; what is mapped has its real name.
+        let root = subject.root.as_deref().unwrap_or(Path::new("/"));
+        let real = |path: &str| {
+            let place = confined::resolve(root, Path::new(path))?;
+            Some(Path::new("/").join(place.strip_prefix(root).ok()?))
+        };
+        let configured: HashSet<PathBuf> =
+            nginx.dynamic_modules.iter().filter_map(|known| real(&known.path)).collect();
         let mut server = None;
         for file in &self.files {
             let path = file.path.to_string_lossy().into_owned();
-            if nginx.dynamic_modules.iter().any(|known| known.path == path) {
+            if configured.contains(&file.path) {
                 continue;
             }
             let one = Subject {

@@ -3,11 +3,21 @@
 use super::{Options, conclude, debug, macros};
 use crate::evidence::dwarf_producer;
 use crate::facts::{DebugSource, Elf, Facts, Kind, Problem, Status};
-use crate::image::{Image, Input, archive, linkage};
+use crate::image::{Image, ImageError, Input, archive, linkage};
 use crate::reconcile::Witnessed;
 use crate::reconcile::account::Account;
 use crate::reconcile::units::Units;
 use std::path::Path;
+
+/// Whether a member that is no ELF file is named like an object file, and neither empty nor LLVM bitcode (plain, or in the
+/// wrapper that Apple's tools write; LLVM's bitcode format).
+fn is_lost_object(name: &[u8], input: &Input) -> bool {
+    let mut start = [0; 4];
+    let bitcode = matches!(input.read_at(0, &mut start), Ok(4))
+        && matches!(start, [b'B', b'C', 0xc0, 0xde] | [0xde, 0xc0, 0x17, 0x0b]);
+    let object = [&b".o"[..], b".lo", b".obj"].iter().any(|ending| name.ends_with(ending));
+    object && !bitcode && !input.is_empty()
+}
 
 /// Reads all members that are ELF files.
 pub(super) fn read(input: &Input, path: &Path, options: &Options, facts: &mut Facts) {
@@ -28,10 +38,15 @@ pub(super) fn read(input: &Input, path: &Path, options: &Options, facts: &mut Fa
             Some(input) => Ok(input.clone()),
             None => archive::open_thin(member, path),
         };
-        let image = match opened.map(|input| Image::open(input, &options.limits)) {
-            Ok(Ok(image)) => image,
-            // Members that are not ELF files (indices, bitcode, texts) belong to the archive and say nothing here.
-            Ok(Err(_)) => continue,
+        let image = match opened.map(|input| (Image::open(input.clone(), &options.limits), input)) {
+            Ok((Ok(image), _)) => image,
+            // Members that are not ELF files (indices, bitcode, texts) belong to the archive and say nothing here. One that
+            // is named as an object file and is none has lost something.
+            Ok((Err(ImageError::NotElf), input)) if !is_lost_object(&member.name, &input) => continue,
+            Ok((Err(error), _)) => {
+                facts.problems.push(Problem::damage("damaged-member", format!("{name}: {error}")));
+                continue;
+            }
             Err(error) => {
                 facts.problems.push(Problem::damage("missing-member", error.to_string()));
                 continue;

@@ -2,8 +2,10 @@
 
 use super::inspect::ListingArguments;
 use super::{CLEAN, FINDINGS, Format, INCOMPLETE, OutputArguments, complain, known, output, targets};
-use crate::facts::Facts;
+use crate::facts::{Facts, Problem};
 use crate::finding::{Finding, FindingStatus, PolicyPlace, Severity};
+use crate::image::document;
+use crate::limits::Limits;
 use crate::policy::dates;
 use crate::policy::discover::{self, Discovery};
 use crate::policy::target::{LoadedPolicy, TargetKey};
@@ -20,7 +22,7 @@ use std::path::{Path, PathBuf};
 const EXAMPLES: &str = "\
 Examples:
   flagaudit check objs/nginx                         by ./flagaudit.toml, else by builtin:release
-  flagaudit check -p edge.toml -f github objs/nginx  by your policy, as annotations of a pull request
+  flagaudit check -p edge.toml -f github objs/nginx  by your policy, as GitHub annotations
   flagaudit check -p builtin:hardened build/         every program of a directory
   flagaudit check -f sarif -o audit.sarif build/     for code scanning; -f junit for a test report
   flagaudit check --baseline good.json objs/nginx    what is new since a saved inspect -f json
@@ -93,8 +95,9 @@ pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<u8> {
     if !arguments.output.quiet {
         warn_of(&policy, today);
     }
-    let baseline =
-        arguments.baseline.as_deref().map(|path| Baseline::read(path, &policy, today)).transpose()?;
+    let limits = arguments.targets.limits()?;
+    let read = |path| Baseline::read(path, &policy, today, &limits);
+    let baseline = arguments.baseline.as_deref().map(read).transpose()?;
     let format = arguments.output.format;
     let listings = arguments.listings.listings(format);
     let judge = |mut facts: Facts| -> Judged {
@@ -103,6 +106,12 @@ pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<u8> {
         let judgement = rules::judge(&facts, &policy.for_target(&key), today);
         used.extend(judgement.used);
         let mut findings = judgement.findings;
+        let most = limits.findings;
+        if findings.len() > most {
+            let message = format!("{} findings, the worst {most} are kept", findings.len());
+            facts.problems.push(Problem::notice("too-many-findings", message));
+            findings.truncate(most);
+        }
         if let Some(baseline) = &baseline {
             baseline.keep_new(&mut findings);
         }
@@ -128,25 +137,27 @@ pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<u8> {
         |judged| {
             used.extend(judged.used);
             worst = worst.max(judged.checked.verdict);
-            match &mut lines {
-                // A reader that has gone away changes no verdict: the rest is audited all the same.
-                Some(lines) => lines.take(judged.line, true),
-                None => {
-                    targets.push(judged.checked);
-                    ControlFlow::Continue(())
-                }
+            // A reader that has gone away changes no verdict: the rest is audited all the same.
+            if let Some(lines) = &mut lines {
+                return lines.take(judged.line, true);
             }
+            targets.push(judged.checked);
+            ControlFlow::Continue(())
         },
     )?;
     let used: Vec<PolicyPlace> = used.into_iter().collect();
     let setting = policy.base().rules.get("unused-policy-entry").map(|setting| setting.value);
-    let policy_findings = rules::unused(&policy.entries(), &used, setting);
+    // What was not audited may use any entry of the policy.
+    let policy_findings =
+        if tally.interrupted { Vec::new() } else { rules::unused(&policy.entries(), &used, setting) };
     if policy_findings.iter().any(|f| f.counts() && f.severity >= arguments.fail_on.severity()) {
         worst = worst.max(Verdict::Fail);
     }
-    if tally.incomplete {
+    if tally.status().is_some() {
         worst = Verdict::Error;
     }
+    let left_out = tally.leave_out(&mut targets, format);
+    let status = tally.status().unwrap_or_else(|| status(worst));
     let report = CheckReport {
         schema: "flagaudit/check/1".to_owned(),
         tool: Tool::this(),
@@ -163,9 +174,9 @@ pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<u8> {
     };
     if let Some(lines) = lines {
         lines.end(&json::check_summary(&report)?)?;
-        return Ok(status(worst));
+        return Ok(status);
     }
-    let rendered = match format {
+    let mut rendered = match format {
         Format::Text => text::check(&report, output::text_options(&arguments.output)),
         Format::Json | Format::Ndjson => json::render(&report)?,
         Format::Sarif => sarif::check(&report, &rule_docs(), output::working_directory().as_deref())?,
@@ -175,11 +186,12 @@ pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<u8> {
         Format::Prometheus => prometheus::check(&report),
         Format::Html => html::check(&report)?,
     };
+    rendered.push_str(&left_out);
     output::write(&arguments.output, &rendered)?;
     if format == Format::Github {
-        output::append_job_summary(&github::summary(&report))?;
+        output::append_job_summary(&github::summary(&report));
     }
-    Ok(status(worst))
+    Ok(status)
 }
 
 /// The exit status of a verdict on the run.
@@ -246,14 +258,15 @@ struct Baseline {
 
 impl Baseline {
     /// Reads a saved document. Of an `inspect` document the findings are those that the policy makes of it now.
-    fn read(path: &Path, policy: &LoadedPolicy, today: Date) -> anyhow::Result<Self> {
+    fn read(path: &Path, policy: &LoadedPolicy, today: Date, limits: &Limits) -> anyhow::Result<Self> {
         #[derive(serde::Deserialize)]
         struct Saved {
             schema: String,
             targets: Vec<serde_json::Value>,
         }
         let place = || format!("baseline {}", path.display());
-        let bytes = std::fs::read(path).with_context(place)?;
+        let wait = Some(document::PATIENCE);
+        let bytes = document::read(path, limits.document_bytes, wait).with_context(place)?;
         let saved: Saved = serde_json::from_slice(&bytes).with_context(place)?;
         let mut known = Vec::new();
         for target in saved.targets {

@@ -3,14 +3,12 @@
 use super::{CLEAN, FINDINGS, Format, INCOMPLETE, OutputArguments, complain, output, targets};
 use crate::diff;
 use crate::facts::{Facts, Status};
+use crate::image::{confined, document};
 use crate::report::{json, text};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use std::io::Read;
 use std::path::{Path, PathBuf};
-
-/// Largest saved document read, in bytes; one of a large program with all its lists has some 30 MB.
-const MOST_JSON: u64 = 1 << 30;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -34,6 +32,9 @@ pub(super) struct Arguments {
     /// Exit with 1 if something changed for the worse
     #[arg(long, value_enum, value_name = "WHAT")]
     fail_on: Option<FailOn>,
+    /// Raise or lower a limit, such as section-bytes=2G (docs/limits.md lists them)
+    #[arg(long, value_name = "NAME=VALUE")]
+    limit: Vec<String>,
     #[command(flatten)]
     output: OutputArguments,
 }
@@ -50,7 +51,8 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<u8> {
     if !matches!(arguments.output.format, Format::Text | Format::Json | Format::Ndjson | Format::Markdown) {
         bail!("diff is printed as text, json, ndjson or markdown");
     }
-    let (old, new) = (side(&arguments.old)?, side(&arguments.new)?);
+    let limits = &arguments.limit;
+    let (old, new) = (side(&arguments.old, limits)?, side(&arguments.new, limits)?);
     let saved = (old.saved, new.saved);
     let (old, new) = pair(old, new)?;
     // Of what was audited now that was said already.
@@ -86,11 +88,11 @@ struct Side {
     saved: bool,
 }
 
-fn side(path: &Path) -> anyhow::Result<Side> {
-    let (targets, saved) = match saved(path)? {
+fn side(path: &Path, limits: &[String]) -> anyhow::Result<Side> {
+    let (targets, saved) = match saved(path, targets::limits(limits)?.document_bytes)? {
         Some(targets) if targets.is_empty() => bail!("{}: the document has no target", path.display()),
         Some(targets) => (targets, true),
-        None => (targets::audit_named(path)?, false),
+        None => (targets::audit_named(path, limits)?, false),
     };
     Ok(Side { name: path.to_path_buf(), targets, saved })
 }
@@ -122,13 +124,13 @@ fn pair(old: Side, new: Side) -> anyhow::Result<(Facts, Facts)> {
 }
 
 /// The targets of a saved document, or `None` if the file is no such document.
-fn saved(path: &Path) -> anyhow::Result<Option<Vec<Facts>>> {
+fn saved(path: &Path, most: u64) -> anyhow::Result<Option<Vec<Facts>>> {
     #[derive(serde::Deserialize)]
     struct Document {
         schema: String,
         targets: Vec<Facts>,
     }
-    let Ok(file) = crate::target::open_regular(path) else { return Ok(None) };
+    let Ok(file) = confined::open_regular(path) else { return Ok(None) };
     let mut start = [0; 64];
     let mut file = file;
     let got = file.read(&mut start).with_context(|| format!("{} cannot be read", path.display()))?;
@@ -136,9 +138,7 @@ fn saved(path: &Path) -> anyhow::Result<Option<Vec<Facts>>> {
     if start.trim_ascii_start().first() != Some(&b'{') {
         return Ok(None);
     }
-    let mut bytes = start.to_vec();
-    file.take(MOST_JSON)
-        .read_to_end(&mut bytes)
+    let bytes = document::all(start.chain(file), most)
         .with_context(|| format!("{} cannot be read", path.display()))?;
     let document: Document = serde_json::from_slice(&bytes)
         .with_context(|| format!("{}: not a document of inspect or check", path.display()))?;

@@ -76,7 +76,7 @@ impl TargetArguments {
     fn one(&self, name: PathBuf, limits: &Limits) -> Expanded {
         let mut expanded = Expanded::default();
         if let Some(pid) = process::pid_of(&name) {
-            expanded.subjects.push(super::processes::by_number(pid));
+            expanded.subjects.push(super::processes::by_number(pid, limits));
             return expanded;
         }
         if let Some((package, member)) = member_of(&name) {

@@ -1,6 +1,6 @@
 //! `flagaudit inspect`.
 
-use super::{CLEAN, Format, INCOMPLETE, OutputArguments, output, targets};
+use super::{CLEAN, Format, OutputArguments, output, targets};
 use crate::facts::Facts;
 use crate::report::{InspectReport, Listings, Tool};
 use crate::report::{github, html, json, junit, markdown, prometheus, sarif, text};
@@ -80,20 +80,21 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<u8> {
             other => other?,
         };
         lines.end(&json::inspect_summary(tally.summary)?)?;
-        return Ok(if tally.incomplete { INCOMPLETE } else { CLEAN });
+        return Ok(tally.status().unwrap_or(CLEAN));
     }
     let mut targets = Vec::new();
     let tally = arguments.targets.audit(quiet, trimmed, |facts| {
         targets.push(facts);
         ControlFlow::Continue(())
     })?;
+    let left_out = tally.leave_out(&mut targets, format);
     let report = InspectReport {
         schema: "flagaudit/inspect/1".to_owned(),
         tool: Tool::this(),
         targets,
         summary: tally.summary,
     };
-    let rendered = match format {
+    let mut rendered = match format {
         Format::Text => text::inspect(&report, output::text_options(&arguments.output)),
         Format::Json | Format::Ndjson => json::render(&report)?,
         Format::Sarif => sarif::inspect(&report, output::working_directory().as_deref())?,
@@ -103,8 +104,9 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<u8> {
         Format::Prometheus => prometheus::inspect(&report),
         Format::Html => html::inspect(&report)?,
     };
+    rendered.push_str(&left_out);
     output::write(&arguments.output, &rendered)?;
     // The process ends here: giving thousands of units back one by one would only take time.
     std::mem::forget(report);
-    Ok(if tally.incomplete { INCOMPLETE } else { CLEAN })
+    Ok(tally.status().unwrap_or(CLEAN))
 }

@@ -46,7 +46,12 @@ pub(super) fn write(output: &OutputArguments, text: &str) -> anyhow::Result<()> 
         if machine {
             return super::print(text.as_bytes()).map(|_| ());
         }
-        let mut stream = AutoStream::new(io::stdout().lock(), choice(output));
+        let choice = choice(output);
+        if choice == ColorChoice::Never {
+            // In one piece, where the stream would make a call of each line.
+            return super::print(anstream::adapter::strip_str(text).to_string().as_bytes()).map(|_| ());
+        }
+        let mut stream = AutoStream::new(io::stdout().lock(), choice);
         return match stream.write_all(text.as_bytes()).and_then(|()| stream.flush()) {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 Err(error).context("standard output cannot be written")
@@ -106,14 +111,23 @@ fn persist(file: tempfile::NamedTempFile, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Appends to the job summary that GitHub shows with a workflow run, if there is one.
-pub(super) fn append_job_summary(text: &str) -> anyhow::Result<()> {
-    let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()) else {
-        return Ok(());
+/// Appends to the job summary that GitHub shows with a workflow run, if there is one. The environment names it, and so it
+/// must be a plain file, and what is wrong with it changes no verdict.
+pub(super) fn append_job_summary(text: &str) {
+    let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()) else { return };
+    let special = std::fs::metadata(&path).is_ok_and(|found| !found.is_file());
+    let written = if special {
+        Err(io::Error::other("not a regular file"))
+    } else {
+        let file = std::fs::OpenOptions::new().append(true).create(true).open(&path);
+        file.and_then(|mut file| file.write_all(text.as_bytes()))
     };
-    let file = std::fs::OpenOptions::new().append(true).create(true).open(&path);
-    file.and_then(|mut file| file.write_all(text.as_bytes()))
-        .with_context(|| format!("the job summary {} cannot be written", Path::new(&path).display()))
+    if let Err(error) = written {
+        super::complain(&format!(
+            "the job summary {} cannot be written: {error}",
+            Path::new(&path).display()
+        ));
+    }
 }
 
 /// A report that is written line by line, as results come. A file is there only when it is whole.

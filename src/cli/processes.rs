@@ -14,8 +14,8 @@ use std::collections::HashMap;
 const MOST_NAMED: usize = 5;
 
 /// A process named by its number. One that cannot be read is a target that failed.
-pub(super) fn by_number(pid: u32) -> Subject {
-    match process::open(pid, &Limits::default()) {
+pub(super) fn by_number(pid: u32, limits: &Limits) -> Subject {
+    match process::open(pid, limits) {
         Ok(mut running) => {
             process::count_children(&mut running);
             Subject::process(running)
@@ -29,11 +29,11 @@ pub(super) fn by_number(pid: u32) -> Subject {
 pub(super) fn all(
     pattern: &str,
     allow_empty: bool,
+    limits: &Limits,
     subjects: &mut Vec<Subject>,
     summary: &mut Summary,
 ) -> anyhow::Result<bool> {
     let wanted = regex::Regex::new(pattern).with_context(|| format!("--processes {pattern:?}"))?;
-    let limits = Limits::default();
     let mut running = Vec::new();
     // Processes that run the same file share the one that is held open: there may be more of them than files that a
     // process may have open.
@@ -45,7 +45,7 @@ pub(super) fn all(
             continue;
         }
         let Some(name) = process::name(pid) else { continue };
-        match process::open(pid, &limits) {
+        match process::open(pid, limits) {
             Ok(mut one) => {
                 let file = one.place.file_name().map(|name| name.to_string_lossy().into_owned());
                 if wanted.is_match(&name) || file.is_some_and(|file| wanted.is_match(&file)) {

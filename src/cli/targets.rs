@@ -1,9 +1,10 @@
 //! From the targets named on the command line to audited ones.
 
 use super::expand::Expanded;
+use super::interrupt::Interrupt;
 use super::list;
 use super::progress::Progress;
-use super::{complain, processes};
+use super::{Format, INCOMPLETE, INTERRUPTED, complain, processes};
 use crate::audit::group::Group;
 use crate::audit::{self, Options};
 use crate::facts::{Facts, Origin, Status};
@@ -13,7 +14,7 @@ use crate::parallel;
 use crate::report::Summary;
 use crate::target::libraries::Resolver;
 use crate::target::{Subject, process};
-use anyhow::bail;
+use anyhow::{Context, bail};
 use clap::Args;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -52,12 +53,15 @@ pub(super) struct TargetArguments {
     /// Hold this nginx configuration, or a dump of nginx -T, against the build
     #[arg(long, value_name = "FILE")]
     nginx_conf: Option<PathBuf>,
-    /// Follow DT_NEEDED and nginx dynamic modules, and audit what is found, too
+    /// Follow `DT_NEEDED` and nginx dynamic modules, and audit what is found, too
     #[arg(long)]
     libraries: bool,
     /// Targets audited at the same time (default: one a processor)
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
+    /// Raise or lower a limit, such as section-bytes=2G (docs/limits.md lists them)
+    #[arg(long, value_name = "NAME=VALUE")]
+    limit: Vec<String>,
     /// Unreadable files in a directory do not make the exit status 2
     #[arg(long)]
     pub(super) ignore_unreadable: bool,
@@ -73,6 +77,9 @@ pub(super) struct Tally {
     pub summary: Summary,
     /// Something could not be audited: exit status 2.
     pub incomplete: bool,
+    /// A signal came before all was audited: exit status 130. In the results, targets that were not audited any more are
+    /// failed ones.
+    pub interrupted: bool,
 }
 
 /// What one piece of work came to.
@@ -82,6 +89,7 @@ struct Outcome<T> {
     notes: Vec<String>,
     summary: Summary,
     incomplete: bool,
+    interrupted: bool,
     /// What to show as progress.
     name: String,
 }
@@ -98,8 +106,12 @@ pub(super) fn audit_one(path: &Path) -> Facts {
 }
 
 /// Audits what one name on the command line stands for, with default options.
-pub(super) fn audit_named(path: &Path) -> anyhow::Result<Vec<Facts>> {
-    let arguments = TargetArguments { targets: vec![path.to_path_buf()], ..TargetArguments::default() };
+pub(super) fn audit_named(path: &Path, limits: &[String]) -> anyhow::Result<Vec<Facts>> {
+    let arguments = TargetArguments {
+        targets: vec![path.to_path_buf()],
+        limit: limits.to_vec(),
+        ..TargetArguments::default()
+    };
     let mut targets = Vec::new();
     arguments.audit(
         true,
@@ -112,7 +124,21 @@ pub(super) fn audit_named(path: &Path) -> anyhow::Result<Vec<Facts>> {
     Ok(targets)
 }
 
+/// The limits that `--limit` asks for.
+pub(super) fn limits(settings: &[String]) -> anyhow::Result<Limits> {
+    let mut limits = Limits::default();
+    for setting in settings {
+        limits.set(setting).map_err(|why| anyhow::anyhow!("--limit {setting}: {why}"))?;
+    }
+    Ok(limits)
+}
+
 impl TargetArguments {
+    /// The limits in force.
+    pub fn limits(&self) -> anyhow::Result<Limits> {
+        limits(&self.limit)
+    }
+
     /// Audits all targets. Of each, `finish` makes the result, on the thread that audited it; `sink` gets the results
     /// in the order of the targets, whatever the threads do, as soon as those before it are there. Only what waits for
     /// its turn is held in memory. An error of `sink` ends the run.
@@ -123,7 +149,7 @@ impl TargetArguments {
         mut sink: impl FnMut(T) -> ControlFlow<anyhow::Error>,
     ) -> anyhow::Result<Tally> {
         self.validate()?;
-        let options = self.options();
+        let options = self.options()?;
         let jobs = parallel::jobs(self.jobs);
         let mut progress = Progress::new(quiet);
         let mut tally = Tally::default();
@@ -136,14 +162,27 @@ impl TargetArguments {
         let mut named = self.expand(names, jobs, &options.limits, &mut progress);
         let lists = list::open(self.files_from.as_deref(), self.files0_from.as_deref())?;
         if let Some(pattern) = &self.processes {
-            named.incomplete |=
-                processes::all(pattern, self.allow_empty, &mut named.subjects, &mut named.summary)?;
+            named.incomplete |= processes::all(
+                pattern,
+                self.allow_empty,
+                &options.limits,
+                &mut named.subjects,
+                &mut named.summary,
+            )?;
         }
         let group = Group::of(std::mem::take(&mut named.subjects), &options, jobs);
         let known = (lists.is_none()).then_some(group.len() as u64);
         progress.clear();
-        tally.take(named, &group);
-        let work = (0..group.len()).map(Work::One).chain(lists.into_iter().flatten().map(Work::Line));
+        tally.take(&named, &group);
+        // Of a single target there is nothing to print before it is complete.
+        let interrupt = if known == Some(1) {
+            None
+        } else {
+            Some(Interrupt::watch().context("signals cannot be handled")?)
+        };
+        let came = || interrupt.as_ref().is_some_and(Interrupt::came);
+        let lines_left = lists.into_iter().flatten().take_while(|_| !came());
+        let work = (0..group.len()).map(Work::One).chain(lines_left.map(Work::Line));
         let mut lines = 0u64;
         let mut take = |outcome: Outcome<T>| {
             progress.clear();
@@ -161,6 +200,7 @@ impl TargetArguments {
             if known == Some(1) { 1 } else { jobs },
             work.inspect(|work| lines += u64::from(matches!(work, Work::Line(_)))),
             |work| match work {
+                Work::One(index) if came() => self.left_out(&group, index, &finish),
                 Work::One(index) => self.one_of(&group, index, &finish),
                 Work::Line(line) => self.line(line, &options, &finish),
             },
@@ -169,13 +209,20 @@ impl TargetArguments {
         let libraries = Group::of(group.libraries(), &options, jobs);
         if flow.is_continue() && !libraries.is_empty() {
             let work = 0..libraries.len();
-            flow = parallel::ordered(jobs, work, |index| self.one_of(&libraries, index, &finish), &mut take);
+            let one = |index| match came() {
+                true => self.left_out(&libraries, index, &finish),
+                false => self.one_of(&libraries, index, &finish),
+            };
+            flow = parallel::ordered(jobs, work, one, &mut take);
         }
         progress.clear();
         if let ControlFlow::Break(error) = flow {
             return Err(error);
         }
-        if self.has_list() && lines == 0 && tally.summary.targets == 0 && !self.allow_empty {
+        // A signal after the last target changes nothing.
+        let list_cut = self.has_list() && came();
+        tally.interrupted |= list_cut;
+        if self.has_list() && !list_cut && lines == 0 && tally.summary.targets == 0 && !self.allow_empty {
             complain("the list of targets is empty");
             tally.incomplete = true;
         }
@@ -231,6 +278,18 @@ impl TargetArguments {
         outcome
     }
 
+    /// What becomes of a target after a signal.
+    fn left_out<T>(&self, group: &Group, index: usize, finish: &impl Fn(Facts) -> T) -> Outcome<T> {
+        let mut outcome = Outcome::new(String::new());
+        if let Some(subject) = group.subjects().get(index) {
+            let facts = audit::interrupted(subject);
+            outcome.summary.count(facts.status);
+            outcome.results.push(finish(facts));
+        }
+        outcome.interrupted = true;
+        outcome
+    }
+
     fn validate(&self) -> anyhow::Result<()> {
         let none = self.targets.is_empty() && self.pid.is_empty() && self.processes.is_none();
         if none && !self.has_list() {
@@ -256,27 +315,35 @@ impl TargetArguments {
         self.files_from.is_some() || self.files0_from.is_some()
     }
 
-    fn options(&self) -> Options {
-        Options {
-            limits: Limits::default(),
+    fn options(&self) -> anyhow::Result<Options> {
+        let limits = self.limits()?;
+        let libraries = self.libraries.then(|| Arc::new(Resolver::new(self.root.as_deref(), &limits)));
+        Ok(Options {
+            limits,
             companions: companion::Options {
                 root: self.root.clone(),
                 debug_files: self.debug_file.clone(),
                 debug_dirs: self.debug_dir.clone(),
                 debuginfod: self.debuginfod,
+                cache: if self.debuginfod { companion::client_cache() } else { companion::own_cache() },
                 ..companion::Options::default()
             },
             nginx_conf: self.nginx_conf.clone(),
-            libraries: self
-                .libraries
-                .then(|| Arc::new(Resolver::new(self.root.as_deref(), &Limits::default()))),
-        }
+            libraries,
+        })
     }
 }
 
 impl<T> Outcome<T> {
     fn new(name: String) -> Self {
-        Self { results: Vec::new(), notes: Vec::new(), summary: Summary::default(), incomplete: false, name }
+        Self {
+            results: Vec::new(),
+            notes: Vec::new(),
+            summary: Summary::default(),
+            incomplete: false,
+            interrupted: false,
+            name,
+        }
     }
 
     /// Audits one target of a group.
@@ -297,7 +364,7 @@ impl<T> Outcome<T> {
 }
 
 impl Tally {
-    fn take(&mut self, expanded: Expanded, group: &Group) {
+    fn take(&mut self, expanded: &Expanded, group: &Group) {
         for note in &expanded.notes {
             complain(note);
         }
@@ -309,5 +376,32 @@ impl Tally {
     fn add<T>(&mut self, outcome: &Outcome<T>) {
         self.summary.add(outcome.summary);
         self.incomplete |= outcome.incomplete;
+        self.interrupted |= outcome.interrupted;
+    }
+
+    /// The exit status, where something was not audited.
+    pub fn status(&self) -> Option<u8> {
+        if self.interrupted { Some(INTERRUPTED) } else { self.incomplete.then_some(INCOMPLETE) }
+    }
+
+    /// People are told the number of targets that were not audited any more, and not the name of each. Gives the words
+    /// for the end of their report. In other formats they stand among the targets, as failed.
+    pub fn leave_out<T: AsRef<Facts>>(&self, targets: &mut Vec<T>, format: Format) -> String {
+        if !self.interrupted {
+            return String::new();
+        }
+        let left_out = |target: &T| audit::is_interrupted(target.as_ref());
+        let count = targets.iter().filter(|target| left_out(target)).count();
+        let words = if count > 0 {
+            format!("interrupted: {count} of {} targets were not audited", self.summary.targets)
+        } else {
+            "interrupted: the rest of the list was not audited".to_owned()
+        };
+        complain(&words);
+        if format != Format::Text {
+            return String::new();
+        }
+        targets.retain(|target| !left_out(target));
+        format!("INCOMPLETE  {words}\n")
     }
 }

@@ -402,10 +402,13 @@ mod tests {
 
     #[test]
     fn start_files_of_musl_and_zig() {
-        assert!(is_start_unit("crt/Scrt1.c", &[0x1020..0x1043], 0x1008));
-        assert!(!is_start_unit("crt/Scrt1.c", &[0x9020..0x9043], 0x1008), "the program begins elsewhere");
-        assert!(!is_start_unit("crt/Scrt1.c", &[0x1020..0x9043], 0x1020), "more than a start file holds");
-        assert!(!is_start_unit("main.c", &[0x1020..0x1043], 0x1020));
+        let start = |name: &str, range: std::ops::Range<u64>, entry: u64| {
+            is_start_unit(name, std::slice::from_ref(&range), entry)
+        };
+        assert!(start("crt/Scrt1.c", 0x1020..0x1043, 0x1008));
+        assert!(!start("crt/Scrt1.c", 0x9020..0x9043, 0x1008), "the program begins elsewhere");
+        assert!(!start("crt/Scrt1.c", 0x1020..0x9043, 0x1020), "more than a start file holds");
+        assert!(!start("main.c", 0x1020..0x1043, 0x1020));
         assert_eq!(kind("zig 0.17.1", "compiler_rt", "/opt/zig-linux-0.17.1/lib"), UnitKind::Toolchain);
         assert_eq!(kind("zig 0.17.1", "main", "/home/me/zig/lib"), UnitKind::Source);
         assert_eq!(kind(GCC, "compiler_rt", "/opt/zig/lib"), UnitKind::Source);

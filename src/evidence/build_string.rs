@@ -121,7 +121,7 @@ impl BuildTexts {
 
 /// Searches a file. `soname` is its `DT_SONAME`, which tells a library from a program that contains it.
 pub fn read(image: &Image, soname: Option<&str>) -> BuildTexts {
-    let (texts, problems) = scan::scan(image, RECOGNISERS);
+    let (texts, problems) = scan::scan(image);
     let mut found: Vec<Found> = Vec::new();
     for recogniser in RECOGNISERS {
         let claimed = !found.is_empty();

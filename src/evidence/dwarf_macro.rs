@@ -110,7 +110,10 @@ pub fn read(image: &Image, supplementary: Option<&Image>, units: &[DwarfUnit]) -
     let mut notes = Notes::new(&image.limits);
     let mut steps = image.limits.die_attributes / SHARE;
     for family in [Family::Plain, Family::Split] {
-        let of_family = |unit: &DwarfUnit| unit.at.section.ends_with(".dwo") == (family == Family::Split);
+        let of_family = |unit: &DwarfUnit| {
+            let split = unit.at.section.rsplit_once('.').is_some_and(|(_, part)| part == "dwo");
+            split == (family == Family::Split)
+        };
         let chosen: Vec<(usize, MacroList)> = units
             .iter()
             .enumerate()
@@ -235,11 +238,14 @@ impl File {
     }
 }
 
+/// File, section, offset, and the strings of the unit that refers to it.
+type ListAt = (usize, usize, u64, u64);
+
 /// One walk over lists.
 struct Walk<'a> {
     files: &'a [File],
     /// Lists already read, by file, section and offset. `None` where one is being read: it imports itself.
-    known: HashMap<(usize, usize, u64, u64), Option<Rc<Vec<Event>>>>,
+    known: HashMap<ListAt, Option<Rc<Vec<Event>>>>,
     /// Definitions in them.
     events: usize,
     /// Whether imports are followed. Lists of a relocatable file are read one by one.

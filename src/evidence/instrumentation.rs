@@ -75,6 +75,8 @@ const SHARED_RUNTIME_ERROR: &str = "ERROR: %s failed to ";
 const MINIMAL_UBSAN: &str = "ubsan: type-mismatch by 0x";
 /// The environment variable of clang's instrumentation profile, and its default file name.
 const LLVM_PROFILE: [&str; 2] = ["LLVM_PROFILE_FILE", "default.profraw"];
+/// Most definitions of one name whose callers are searched for: each search reads all code.
+const MOST_SEARCHES: usize = 2;
 /// The environment variable and file of gprof's run-time.
 const GMON: [&str; 2] = ["GMON_OUT_PREFIX", "gmon.out"];
 
@@ -107,6 +109,7 @@ struct Names {
     function_hooks: Option<Sight>,
     fuzzer: Option<Sight>,
     assertions: Option<Sight>,
+    looked_for_calls: usize,
     /// Whether there was any table that could be read whole.
     readable: bool,
 }
@@ -185,8 +188,11 @@ fn may_tell(begins: [u8; 8]) -> bool {
                 | b"mo"
                 | b"cy"
         ),
-        [b'm', b'c', b'o', ..] | [b'_', b'm', b'c', ..] => true,
-        [b'l', b'l', b'v', b'm', ..] | [b'L', b'L', b'V', b'M', ..] | [b'E', b'x', b'c', b'e', ..] => true,
+        [b'm', b'c', b'o', ..]
+        | [b'_', b'm', b'c', ..]
+        | [b'l', b'l', b'v', b'm', ..]
+        | [b'L', b'L', b'V', b'M', ..]
+        | [b'E', b'x', b'c', b'e', ..] => true,
         _ => false,
     }
 }
@@ -243,7 +249,8 @@ impl Names {
         let asserts = is("__assert_fail") || is("__assert_perror_fail") || is("__assert2");
         note(&mut self.assertions, asked && asserts && !linkage.is_static);
         // PostgreSQL defines the function its assertions call in every build; only a call tells.
-        if is("ExceptionalCondition") && self.assertions.is_none() {
+        if is("ExceptionalCondition") && self.assertions.is_none() && self.looked_for_calls < MOST_SEARCHES {
+            self.looked_for_calls += 1;
             let called = asked || !symbol.undefined && is_called(image, symbol.value);
             note(&mut self.assertions, called);
         }

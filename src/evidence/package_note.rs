@@ -37,12 +37,9 @@ pub struct Package {
 /// Understands the JSON text of the note.
 pub fn read_note(text: &[u8]) -> Package {
     let mut out = Package::default();
-    let object = match serde_json::from_slice::<serde_json::Value>(text) {
-        Ok(serde_json::Value::Object(object)) => object,
-        _ => {
-            out.problems.push(Problem::notice("unknown-package-note", ".note.package holds no JSON object"));
-            return out;
-        }
+    let Ok(serde_json::Value::Object(object)) = serde_json::from_slice(text) else {
+        out.problems.push(Problem::notice("unknown-package-note", ".note.package holds no JSON object"));
+        return out;
     };
     let value = |key: &str| object.get(key).and_then(|value| value.as_str()).map(short);
     for (key, name) in KEYS {

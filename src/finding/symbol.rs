@@ -74,7 +74,7 @@ mod tests {
         let mut doubling = "_Z1fSt6vectorIiSaIiEE".to_owned();
         for index in 0..30 {
             let digit = char::from_digit(index, 36).map(|c| c.to_ascii_uppercase()).unwrap();
-            doubling.push_str(&format!("4pairIS{digit}_S{digit}_E"));
+            write!(doubling, "4pairIS{digit}_S{digit}_E").unwrap();
         }
         for name in [
             doubling,

@@ -7,7 +7,7 @@
 use super::confined::{open_inside, open_regular, seen_from};
 use super::linkage::hexadecimal;
 use super::notes::{self, Notes, SupplementaryLink};
-use super::{Image, Input};
+use super::{Image, Input, document};
 use crate::facts::Problem;
 use crate::limits::Limits;
 use std::collections::HashMap;
@@ -28,6 +28,8 @@ const MAX_ID: usize = 64;
 const MAX_DEPTH: usize = 64;
 /// Bytes read at once for a checksum.
 const WINDOW: usize = 256 << 10;
+/// Largest user database read, in bytes.
+const MOST_USERS: u64 = 16 << 20;
 
 /// Where to look.
 #[derive(Debug, Clone)]
@@ -38,7 +40,7 @@ pub struct Options {
     pub debug_files: Vec<PathBuf>,
     /// Folders besides `/usr/lib/debug`, named by the user.
     pub debug_dirs: Vec<PathBuf>,
-    /// debuginfod's local cache, which is only read. See [`default_cache`].
+    /// debuginfod's local cache, which is only read. See [`own_cache`].
     pub cache: Option<PathBuf>,
     /// Allow asking `client`, which may use the network.
     pub debuginfod: bool,
@@ -67,7 +69,7 @@ impl Default for Options {
             root: None,
             debug_files: Vec::new(),
             debug_dirs: Vec::new(),
-            cache: default_cache(),
+            cache: own_cache(),
             debuginfod: false,
             client: PathBuf::from("debuginfod-find"),
             patience: Duration::from_secs(20),
@@ -77,8 +79,27 @@ impl Default for Options {
     }
 }
 
-/// The folder in which the debuginfod client keeps what it has fetched (`debuginfod_find_debuginfo(3)`).
-pub fn default_cache() -> Option<PathBuf> {
+/// The folder in which the debuginfod client keeps what it has fetched for the user who runs this program, in the place
+/// that the client takes by itself. The home directory is that of the user database and not of the environment: who can
+/// set a variable must not be able to say where evidence comes from.
+pub fn own_cache() -> Option<PathBuf> {
+    let database = document::read(Path::new("/etc/passwd"), MOST_USERS, Some(Duration::ZERO)).ok()?;
+    let home = home_of(rustix::process::geteuid().as_raw(), &database)?;
+    Some(home.join(".cache/debuginfod_client"))
+}
+
+/// The sixth field of the user's line (`passwd(5)`), if it is an absolute path.
+fn home_of(user: u32, database: &[u8]) -> Option<PathBuf> {
+    let line = database
+        .split(|&byte| byte == b'\n')
+        .map(|line| line.split(|&byte| byte == b':').collect::<Vec<_>>());
+    let mine = line.into_iter().find(|fields| fields.get(2) == Some(&user.to_string().as_bytes()))?;
+    let home = Path::new(OsStr::from_bytes(mine.get(5)?));
+    home.is_absolute().then(|| home.to_path_buf())
+}
+
+/// The same as the client is told by the environment (`debuginfod_find_debuginfo(3)`), for one who allows to ask it.
+pub fn client_cache() -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     variable("DEBUGINFOD_CACHE_PATH").or_else(|| {
         let base = variable("XDG_CACHE_HOME").or_else(|| variable("HOME").map(|home| home.join(".cache")))?;

@@ -1,11 +1,18 @@
 //! Opening files whose paths come from elsewhere: nothing outside a root, nothing but regular files.
 //!
 //! Symbolic links are followed here, component by component, as a process confined to the root would see them, so a
-//! link to `/etc/passwd` in a mounted image means the image's file. What is opened is checked by its handle.
+//! link to `/etc/passwd` in a mounted image means the image's file. What that gives is opened below the root with
+//! `openat2(2)`, which follows no link any more: a link put there in between is refused.
+//!
+//! A file is first opened without being opened (`O_PATH`), which no FIFO, device or socket notices. What the handle is
+//! decides; only then is the same file opened for reading, through the handle and not by its name. A name that changes
+//! its meaning in between changes nothing.
 
-use std::fs::{File, OpenOptions};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2};
+use rustix::io::Errno;
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
 /// Most symbolic links followed in one path, as Linux does.
@@ -13,50 +20,96 @@ const MAX_LINKS: u32 = 40;
 /// Longest path followed, in bytes (Linux `PATH_MAX`).
 const MAX_PATH: usize = 4096;
 
-/// `O_NONBLOCK` of Linux: opening a FIFO or device must not wait.
-#[cfg(not(any(target_arch = "mips", target_arch = "mips64", target_arch = "sparc64")))]
-const O_NONBLOCK: i32 = 0o4000;
-#[cfg(any(target_arch = "mips", target_arch = "mips64"))]
-const O_NONBLOCK: i32 = 0x80;
-#[cfg(target_arch = "sparc64")]
-const O_NONBLOCK: i32 = 0x4000;
-/// `O_NOFOLLOW` of Linux: links have been followed already, and one put there since is not.
-#[cfg(any(target_arch = "arm", target_arch = "aarch64", target_arch = "powerpc", target_arch = "powerpc64"))]
-const O_NOFOLLOW: i32 = 0o100_000;
-#[cfg(target_arch = "sparc64")]
-const O_NOFOLLOW: i32 = 0x20000;
-#[cfg(not(any(
-    target_arch = "arm",
-    target_arch = "aarch64",
-    target_arch = "powerpc",
-    target_arch = "powerpc64",
-    target_arch = "sparc64"
-)))]
-const O_NOFOLLOW: i32 = 0o400_000;
+/// A handle that cannot be read.
+pub(super) const LOOK: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+/// For reading; nothing that could wait does.
+pub(super) const READ: OFlags =
+    OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
-/// Opens a regular file named by the user. Links are followed; a FIFO or a device is refused without waiting for it.
+/// Opens a regular file named by the user. Links are followed; a FIFO, a device or a socket is refused untouched.
 pub fn open_regular(path: &Path) -> io::Result<File> {
-    checked(OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(path)?)
+    let handle = openat(CWD, path, LOOK, Mode::empty())?;
+    readable(&handle, || openat(CWD, path, READ, Mode::empty()))
+}
+
+/// The same for a name met in a directory: the name itself is no link.
+pub fn open_met(path: &Path) -> io::Result<File> {
+    let handle = openat(CWD, path, LOOK | OFlags::NOFOLLOW, Mode::empty())?;
+    readable(&handle, || openat(CWD, path, READ | OFlags::NOFOLLOW, Mode::empty()))
 }
 
 /// Opens a regular file by its path inside `root`.
 pub fn open_inside(root: &Path, inside: &Path) -> io::Result<(File, PathBuf)> {
-    let path = resolve(root, inside).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
-    let file = OpenOptions::new().read(true).custom_flags(O_NONBLOCK | O_NOFOLLOW).open(&path)?;
-    Ok((checked(file)?, path))
+    let found = resolve_inside(root, inside).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+    let path = root.join(&found);
+    let top = openat(CWD, root, LOOK | OFlags::DIRECTORY, Mode::empty())?;
+    let handle = below(&top, &found, LOOK)?;
+    let file = readable(&handle, || below(&top, &found, READ | OFlags::NOFOLLOW))?;
+    Ok((file, path))
 }
 
-fn checked(file: File) -> io::Result<File> {
-    if file.metadata()?.is_file() {
-        Ok(file)
-    } else {
-        Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"))
+/// Opens what has been resolved already. Kernels before 5.6, and sandboxes that do not know the call, check the last
+/// component only.
+fn below(top: &OwnedFd, path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    let strict = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
+    match openat2(top, path, flags, Mode::empty(), strict) {
+        Err(Errno::NOSYS | Errno::PERM | Errno::INVAL) => {
+            openat(top, path, flags | OFlags::NOFOLLOW, Mode::empty())
+        }
+        other => other,
     }
+}
+
+/// Makes a handle readable if it is that of a regular file. `again` opens the file anew, where `/proc` is not there.
+fn readable(handle: &OwnedFd, again: impl Fn() -> rustix::io::Result<OwnedFd>) -> io::Result<File> {
+    let is = fstat(handle)?;
+    let (kind, what) = kind(is.st_mode);
+    if kind != FileType::RegularFile {
+        let message = format!("{what}, not a regular file");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    }
+    let number = handle.as_fd().as_raw_fd();
+    match openat(CWD, format!("/proc/self/fd/{number}"), READ, Mode::empty()) {
+        Ok(file) => Ok(File::from(file)),
+        Err(Errno::NOENT) => {
+            let file = again()?;
+            let same = fstat(&file)?;
+            if (same.st_dev, same.st_ino) != (is.st_dev, is.st_ino) {
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, "replaced while it was opened"));
+            }
+            Ok(File::from(file))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What a handle is, with a word for it.
+pub(super) fn kind_of(handle: &OwnedFd) -> io::Result<(FileType, &'static str)> {
+    Ok(kind(fstat(handle)?.st_mode))
+}
+
+fn kind(mode: rustix::fs::RawMode) -> (FileType, &'static str) {
+    let kind = FileType::from_raw_mode(mode);
+    let what = match kind {
+        FileType::RegularFile => "a regular file",
+        FileType::Directory => "a directory",
+        FileType::Symlink => "a symbolic link",
+        FileType::Fifo => "a FIFO",
+        FileType::Socket => "a socket",
+        FileType::CharacterDevice | FileType::BlockDevice => "a device",
+        FileType::Unknown => "a special file",
+    };
+    (kind, what)
 }
 
 /// Where a path inside `root` leads, with every link followed inside `root`; `..` at the root stays there. `None`
 /// where something is not there or links run in a circle. The root itself is taken as it is.
 pub fn resolve(root: &Path, inside: &Path) -> Option<PathBuf> {
+    resolve_inside(root, inside).map(|path| root.join(path))
+}
+
+/// The same, relative to the root.
+fn resolve_inside(root: &Path, inside: &Path) -> Option<PathBuf> {
     if inside.as_os_str().len() > MAX_PATH {
         return None;
     }
@@ -85,7 +138,7 @@ pub fn resolve(root: &Path, inside: &Path) -> Option<PathBuf> {
         }
         todo.extend(pieces(&target)?);
     }
-    Some(root.join(at))
+    Some(at)
 }
 
 /// The components of a path, last first, without the root.
@@ -155,14 +208,46 @@ mod tests {
     #[test]
     fn only_regular_files_are_opened_and_nothing_waits() {
         let directory = tempfile::tempdir().unwrap();
-        let fifo = directory.path().join("fifo");
-        let made = std::process::Command::new("mkfifo").arg(&fifo).status();
-        if made.is_ok_and(|status| status.success()) {
-            assert!(open_regular(&fifo).is_err());
-            assert!(open_inside(directory.path(), Path::new("fifo")).is_err());
+        let place = |name: &str| directory.path().join(name);
+        let made = std::process::Command::new("mkfifo").arg(place("fifo")).status();
+        assert!(made.is_ok_and(|status| status.success()), "mkfifo is everywhere");
+        let _socket = std::os::unix::net::UnixListener::bind(place("socket")).unwrap();
+        symlink("/dev/zero", place("device")).unwrap();
+        std::fs::create_dir(place("folder")).unwrap();
+        for (name, wanted) in
+            [("fifo", "a FIFO"), ("socket", "a socket"), ("device", "a device"), ("folder", "a directory")]
+        {
+            let error = open_regular(&place(name)).unwrap_err().to_string();
+            assert_eq!(error, format!("{wanted}, not a regular file"));
+            assert!(open_inside(directory.path(), Path::new(name)).is_err(), "{name}");
         }
-        assert!(open_regular(Path::new("/dev/zero")).is_err());
-        assert!(open_regular(directory.path()).is_err());
+        let error = open_met(&place("device")).unwrap_err().to_string();
+        assert_eq!(error, "a symbolic link, not a regular file");
+    }
+
+    #[test]
+    fn a_link_that_takes_a_place_after_it_was_looked_at_is_not_followed() {
+        let directory = tree();
+        let root = &directory.path().join("root");
+        let top = openat(CWD, root, LOOK | OFlags::DIRECTORY, Mode::empty()).unwrap();
+        assert!(below(&top, Path::new("usr/lib/file"), LOOK).is_ok());
+        // What was resolved to be a folder is a link by now, as if somebody had been quick.
+        std::fs::rename(root.join("usr/lib"), root.join("usr/old")).unwrap();
+        symlink("old", root.join("usr/lib")).unwrap();
+        assert!(below(&top, Path::new("usr/lib/file"), LOOK).is_err());
+        assert!(below(&top, Path::new("usr/../../file"), LOOK).is_err());
+    }
+
+    #[test]
+    fn a_file_replaced_after_it_was_looked_at_is_the_one_looked_at() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        std::fs::write(&path, "first").unwrap();
+        let handle = openat(CWD, &path, LOOK, Mode::empty()).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        symlink("/dev/zero", &path).unwrap();
+        let file = readable(&handle, || Err(Errno::NOENT)).unwrap();
+        assert_eq!(io::read_to_string(file).unwrap(), "first");
     }
 
     #[test]

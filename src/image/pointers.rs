@@ -6,6 +6,7 @@
 //! read before the first question. Sources: gABI "Relocation" and the relocation tables of the processors' ABIs.
 
 use super::bytes::Format;
+use super::functions::range_at;
 use super::linkage::{DT_RELR, DT_RELRSZ, Linkage, locate};
 use super::{Image, Segment, merge};
 use crate::facts::Problem;
@@ -14,10 +15,8 @@ use object::elf;
 use std::ops::Range;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// Most relocations kept (16 bytes each).
-const MAX_RELOCATIONS: usize = 4 << 20;
-/// Most bytes of a fixed-address program's data searched for pointers.
-const MAX_SCANNED: u64 = 64 << 20;
+/// Bytes of a fixed-address program's data searched, for one pointer of the limit: 64 MiB by default.
+const SCANNED_PER_POINTER: u64 = 16;
 /// Bytes of a table or of data read at once.
 const WINDOW: u64 = 256 << 10;
 /// Bytes read for one word: its neighbours are asked for next.
@@ -218,12 +217,16 @@ impl Pointers {
         self.scanned.get_or_init(|| {
             let relocated = self.relocated(image);
             let mut out = Scanned::default();
-            let mut left = MAX_SCANNED;
+            let most = image.limits.relocations;
+            let searched = (most as u64).saturating_mul(SCANNED_PER_POINTER);
+            let mut left = searched;
+            let mut told = false;
             for (address, offset, size) in data(image) {
-                if size > left || out.pairs.len() >= MAX_RELOCATIONS {
+                if !told && (size > left || out.pairs.len() >= most) {
+                    told = true;
                     out.problems.push(Problem::damage(
                         "too-much-data",
-                        format!("only the first {MAX_SCANNED} bytes of data are searched for pointers"),
+                        format!("only the first {searched} bytes of data are searched for {most} pointers"),
                     ));
                 }
                 let size = size.min(left);
@@ -286,7 +289,7 @@ fn scan(image: &Image, format: Format, (address, start, size): (u64, u64, u64), 
     let lowest = ranges.first().map_or(0, |r| r.start);
     let highest = ranges.last().map_or(0, |r| r.end);
     let mut done = address.wrapping_neg() % word;
-    while done < size && pairs.len() < MAX_RELOCATIONS {
+    while done < size && pairs.len() < image.limits.relocations {
         let Some(offset) = start.checked_add(done) else { return };
         let mut chunk = vec![0; WINDOW.min(size - done) as usize];
         let Ok(got) = image.input.read_at(offset, &mut chunk) else { return };
@@ -296,7 +299,7 @@ fn scan(image: &Image, format: Format, (address, start, size): (u64, u64, u64), 
         }
         for (index, bytes) in chunk.chunks_exact(word as usize).enumerate() {
             let Some(value) = format.word(bytes, 0) else { continue };
-            if value < lowest || value >= highest || !ranges.iter().any(|r| r.contains(&value)) {
+            if value < lowest || value >= highest || range_at(&ranges, value).is_none() {
                 continue;
             }
             if let Some(slot) = address.checked_add(done + index as u64 * word) {
@@ -318,9 +321,10 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn is_full(&mut self, what: &str) -> bool {
-        let full = self.out.pairs.len() + self.symbolic.len() >= MAX_RELOCATIONS;
+        let most = self.image.limits.relocations;
+        let full = self.out.pairs.len() + self.symbolic.len() >= most;
         if full {
-            let message = format!("{what}: only the first {MAX_RELOCATIONS} are read");
+            let message = format!("{what}: only the first {most} are read");
             self.out.problems.push(Problem::damage("too-many-relocations", message));
         }
         full

@@ -64,6 +64,31 @@ pub struct Entry {
 }
 
 impl Entry {
+    #[inline]
+    fn parse(format: Format, index: u32, bytes: &[u8]) -> Option<Self> {
+        // Elf64_Sym: name, info, other, shndx, value, size; Elf32_Sym: name, value, size, info, other, shndx.
+        if format.is_64 {
+            let bytes: &[u8; 24] = bytes.try_into().ok()?;
+            return Some(Self {
+                index,
+                name: format.u32(bytes, 0)?,
+                info: bytes[4],
+                section: format.u16(bytes, 6)?,
+                value: format.u64(bytes, 8)?,
+                size: format.u64(bytes, 16)?,
+            });
+        }
+        let bytes: &[u8; 16] = bytes.try_into().ok()?;
+        Some(Self {
+            index,
+            name: format.u32(bytes, 0)?,
+            info: bytes[12],
+            section: format.u16(bytes, 14)?,
+            value: format.u32(bytes, 4)?.into(),
+            size: format.u32(bytes, 8)?.into(),
+        })
+    }
+
     /// `STT_…`.
     #[inline]
     pub fn kind(&self) -> elf::SymbolType {
@@ -129,23 +154,11 @@ impl SymbolTable {
     }
 
     /// The entry at an index.
-    #[inline]
     fn entry(&self, index: u32) -> Option<Entry> {
         let format = self.format?;
         let at = (index as usize).checked_mul(entry_size(format))?;
-        let entry = self.entries.get(at..at.checked_add(entry_size(format))?)?;
-        // Elf64_Sym: name, info, other, shndx, value, size; Elf32_Sym: name, value, size, info, other, shndx.
-        let (info, section, value, size) = if format.is_64 {
-            (*entry.get(4)?, format.u16(entry, 6)?, format.u64(entry, 8)?, format.u64(entry, 16)?)
-        } else {
-            (
-                *entry.get(12)?,
-                format.u16(entry, 14)?,
-                format.u32(entry, 4)?.into(),
-                format.u32(entry, 8)?.into(),
-            )
-        };
-        Some(Entry { index, name: format.u32(entry, 0)?, info, section, value, size })
+        let bytes = self.entries.get(at..at.checked_add(entry_size(format))?)?;
+        Entry::parse(format, index, bytes)
     }
 
     /// All symbols but the null symbol.
@@ -155,7 +168,10 @@ impl SymbolTable {
 
     /// All symbols but the null symbol, without their names, the search for whose ends is most of the work.
     pub fn entries(&self) -> impl Iterator<Item = Entry> {
-        (1..self.len() as u32).map_while(|index| self.entry(index))
+        let size = self.format.map_or(1, entry_size);
+        let entries = self.format.map_or(&[][..], |_| self.entries.as_slice()).chunks_exact(size);
+        let format = self.format.unwrap_or(Format { is_64: true, little_endian: true });
+        entries.enumerate().skip(1).map_while(move |(index, bytes)| Entry::parse(format, index as u32, bytes))
     }
 
     #[inline]

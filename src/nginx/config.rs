@@ -5,6 +5,7 @@
 
 use crate::facts::{Config, Problem};
 use crate::finding::Location;
+use crate::limits::Limits;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -138,18 +139,24 @@ pub struct Model {
 }
 
 impl Model {
-    /// Reads a configuration from its main file or from a dump. Errors: the file itself cannot be read.
+    /// Reads a configuration from its main file or from a dump, within the limits by default. Errors: the file itself
+    /// cannot be read.
     pub fn read(path: &Path, root: Option<&Path>) -> Result<Self, String> {
-        Self::read_after(None, path, root)
+        Self::read_after(None, path, root, &Limits::default())
     }
 
     /// The same after directives that nginx was given on its command line (`-g`), which come before those of the file.
-    pub fn read_after(given: Option<&str>, path: &Path, root: Option<&Path>) -> Result<Self, String> {
-        let (source, (name, bytes)) = Source::open(path, root)?;
+    pub fn read_after(
+        given: Option<&str>,
+        path: &Path,
+        root: Option<&Path>,
+        limits: &Limits,
+    ) -> Result<Self, String> {
+        let (source, (name, bytes)) = Source::open(path, root, limits.conf_bytes)?;
         let mut model =
             Self { is_dump: source.is_dump(), root: root.map(Path::to_path_buf), ..Self::default() };
         let mut main = Vec::new();
-        let mut reader = Reader::new(source, &mut model);
+        let mut reader = Reader::new(source, &mut model, limits);
         let outcome = given
             .map_or(Ok(()), |text| reader.file(GIVEN, text.as_bytes(), &mut main, Where::default()))
             .and_then(|()| reader.file(&name, &bytes, &mut main, Where::default()));

@@ -232,10 +232,14 @@ pub(crate) fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a s
     if wanted.is_empty() || wanted.len() > 100 {
         return None;
     }
-    let allowed = (wanted.chars().count() / 3).clamp(1, 3);
+    let length = wanted.chars().count();
+    let allowed = (length / 3).clamp(1, 3);
     known
         .into_iter()
-        .map(|candidate| (strsim::damerau_levenshtein(&wanted, &fold(candidate)), candidate))
+        .map(|candidate| (fold(candidate), candidate))
+        // Words differ by no less than their lengths do: most need no comparison, and a policy may have thousands of them.
+        .filter(|(folded, _)| folded.chars().count().abs_diff(length) <= allowed)
+        .map(|(folded, candidate)| (strsim::damerau_levenshtein(&wanted, &folded), candidate))
         .filter(|(distance, candidate)| *distance <= allowed && *distance < candidate.len())
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)

@@ -55,9 +55,7 @@ fn distrust(path: &Path, what: &str) -> Option<String> {
         Ok(metadata) => metadata,
         Err(error) => return Some(format!("{what} cannot be looked at ({error})")),
     };
-    let Some(user) = effective_user() else {
-        return Some("it cannot be told who runs this program".to_owned());
-    };
+    let user = rustix::process::geteuid().as_raw();
     distrust_of(metadata.uid(), metadata.gid(), metadata.mode(), user)
         .map(|reason| format!("{what} {reason}"))
 }
@@ -80,18 +78,6 @@ fn distrust_of(owner: u32, group: u32, mode: u32, user: u32) -> Option<String> {
         return Some(format!("may be written by a group (gid {group}, mode {:o})", mode & 0o7777));
     }
     None
-}
-
-/// The effective user id. From `/proc` where there is one, else from the owner of a new temporary file.
-#[cfg(unix)]
-fn effective_user() -> Option<u32> {
-    use std::os::unix::fs::MetadataExt;
-    let from_proc = std::fs::read_to_string("/proc/self/status").ok().and_then(|status| {
-        // "Uid:" holds the real, effective, saved and file system ids (proc(5)).
-        let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
-        line.split_whitespace().nth(1)?.parse().ok()
-    });
-    from_proc.or_else(|| Some(tempfile::tempfile().ok()?.metadata().ok()?.uid()))
 }
 
 #[cfg(test)]

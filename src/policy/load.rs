@@ -8,8 +8,8 @@ use super::target::{LoadedPolicy, PolicyFile, TargetTable};
 use super::tree::{Entry, Node, Table, Value, alone, merge, oversized};
 use super::{json_tree, toml_tree};
 use crate::finding::PolicyPlace;
+use crate::image::document;
 use sha2::{Digest, Sha256};
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -114,16 +114,7 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
         std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
         _ => error.to_string(),
     };
-    if path.is_dir() {
-        return Err("it is a directory".to_owned());
-    }
-    let file = std::fs::File::open(path).map_err(say)?;
-    let mut bytes = Vec::new();
-    file.take(POLICY_BYTES.saturating_add(1)).read_to_end(&mut bytes).map_err(say)?;
-    if bytes.len() as u64 > POLICY_BYTES {
-        return Err(format!("it is larger than {POLICY_BYTES} bytes"));
-    }
-    Ok(bytes)
+    document::read(path, POLICY_BYTES, Some(document::PATIENCE)).map_err(say)
 }
 
 /// A TOML document begins with a key or `[table]`; a list is JSON too, though no policy.

@@ -2,7 +2,7 @@
 //! symbolic links are not followed (so loops are harmless and no file is met twice by that way).
 
 use super::glance::{Glance, glance};
-use super::open_regular;
+use crate::image::confined::open_met;
 use crate::image::{Input, archive};
 use crate::limits::Limits;
 use crate::parallel;
@@ -71,7 +71,7 @@ pub fn walk(root: &Path, jobs: usize, limits: &Limits, seen: &mut dyn FnMut(u64)
 /// Looks at one file: `None` if it is neither ELF nor an archive.
 #[allow(clippy::type_complexity)]
 fn visit(path: &Path, limits: &Limits) -> Result<Option<(Option<Glance>, (u64, u64))>, String> {
-    let file = open_regular(path).map_err(|error| error.to_string())?;
+    let file = open_met(path).map_err(|error| error.to_string())?;
     let metadata = file.metadata().map_err(|error| error.to_string())?;
     let input = Input::file(file).map_err(|error| error.to_string())?;
     let mut magic = [0; 8];

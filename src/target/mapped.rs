@@ -4,7 +4,7 @@
 //! that were deleted or replaced, but following them takes `CAP_SYS_ADMIN` or `CAP_CHECKPOINT_RESTORE`. Without it a
 //! file counts only if the one at its name has the inode that is mapped.
 
-use super::open_regular;
+use crate::image::confined::open_regular;
 use crate::image::{Input, confined};
 use std::collections::HashSet;
 use std::ffi::OsStr;

@@ -4,9 +4,10 @@
 //! namespace, or in memory only. Opening the link itself gives the running program in all these cases. Whether the
 //! file at that name is still the same one is told by device and inode, because a name may really end in " (deleted)".
 
-use super::{OpenError, open_regular};
+use super::OpenError;
 use crate::facts::Process;
 use crate::image::confined;
+use crate::image::confined::open_regular;
 use crate::image::linkage::hexadecimal;
 use crate::image::{Image, Input, notes};
 use crate::limits::Limits;
@@ -156,7 +157,7 @@ pub fn open(pid: u32, limits: &Limits) -> Result<Running, Absent> {
         Ok(opened) if same => opened,
         _ if !same => return Err(Absent::Vanished),
         Ok(_) => return Err(Absent::Vanished),
-        Err(OpenError::Io(error)) => {
+        Err(error) => {
             return Err(match error.kind() {
                 io::ErrorKind::PermissionDenied => Absent::NotPermitted,
                 io::ErrorKind::NotFound
@@ -167,7 +168,6 @@ pub fn open(pid: u32, limits: &Limits) -> Result<Running, Absent> {
                 _ => Absent::Other(OpenError::Io(error)),
             });
         }
-        Err(error) => return Err(Absent::Other(error)),
     };
     let root = folder.join("root");
     let file = named_file(&text, identity, &root);

@@ -1,5 +1,7 @@
 //! Running the program on a hostile file, held to a little memory and time.
 
+#![allow(clippy::unwrap_used)]
+
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Stdio};

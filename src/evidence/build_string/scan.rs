@@ -7,6 +7,7 @@ use crate::image::Image;
 use object::elf;
 use regex::bytes::{Regex, RegexBuilder};
 use std::collections::{BTreeSet, HashMap};
+use std::sync::OnceLock;
 
 /// Bytes read at a time.
 const CHUNK: u64 = 1 << 20;
@@ -66,12 +67,14 @@ struct Region {
     size: u64,
 }
 
-/// Texts with any of the marks, in file order. Only sections that are loaded and hold no code are read, or, without a section
+/// Texts with any of the marks of the recognisers, in file order. Only sections that are loaded and hold no code are read, or, without a section
 /// table, all loaded segments.
-pub(super) fn scan(image: &Image, recognisers: &[Recogniser]) -> (Vec<Text>, Vec<Problem>) {
+pub(super) fn scan(image: &Image) -> (Vec<Text>, Vec<Problem>) {
     let mut problems = Vec::new();
     let mut texts: Vec<Text> = Vec::new();
-    let Some(marks) = Marks::new(recognisers) else { return (texts, problems) };
+    // One table of recognisers, one pattern: making it takes longer than searching a small file.
+    static MARKS: OnceLock<Option<Marks>> = OnceLock::new();
+    let Some(marks) = MARKS.get_or_init(|| Marks::new(super::RECOGNISERS)) else { return (texts, problems) };
     let mut counts = HashMap::new();
     let mut left = image.limits.section_bytes;
     for region in regions(image) {
@@ -83,7 +86,7 @@ pub(super) fn scan(image: &Image, recognisers: &[Recogniser]) -> (Vec<Text>, Vec
             continue;
         }
         left = left.saturating_sub(region.size);
-        search(image, &region, &marks, &mut counts, &mut texts);
+        search(image, &region, marks, &mut counts, &mut texts);
     }
     (texts, problems)
 }

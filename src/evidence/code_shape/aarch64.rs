@@ -212,6 +212,8 @@ impl Reader {
                 let Some(argument) = self.live(register) else { continue };
                 self.features.any_stored = true;
                 if argument == 0 || argument == FIRST_FLOAT && access.second.is_none() {
+                    self.features.first_is_float = argument == FIRST_FLOAT
+                        && (self.features.first_is_float || !self.features.first_stored);
                     self.features.first_stored = true;
                     if self.first_slot.is_none() || argument == 0 {
                         self.first_slot = Some(slot_key(

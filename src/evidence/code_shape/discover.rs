@@ -15,6 +15,9 @@ use std::ops::Range;
 /// Bytes swept at once.
 const WINDOW: u64 = 4 << 20;
 
+/// Targets collected before those that are there twice are thrown out.
+const CROWD: usize = 1 << 20;
+
 /// Gaps smaller than this hold thunks and padding.
 const MIN_GAP: u64 = 64;
 
@@ -60,6 +63,7 @@ pub(super) struct Found {
 /// Functions found in the gaps.
 pub(super) fn functions(image: &Image, code: Code, gaps: &[Range<u64>]) -> Found {
     let mut starts: Vec<u64> = Vec::new();
+    let mut crowded = CROWD;
     let mut left = image.limits.code_bytes;
     let loaded = Loaded::of(image);
     let mut seen: Vec<Range<u64>> = Vec::new();
@@ -74,6 +78,12 @@ pub(super) fn functions(image: &Image, code: Code, gaps: &[Range<u64>]) -> Found
             }
             at += size;
             left -= size;
+            // Most calls lead where others led before.
+            if starts.len() >= crowded {
+                starts.sort_unstable();
+                starts.dedup();
+                crowded = starts.len().saturating_add(CROWD);
+            }
         }
         seen.push(gap.start..at);
     }

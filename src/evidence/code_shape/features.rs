@@ -17,6 +17,9 @@ pub struct Features {
     pub frame_pointer: bool,
     /// The first argument's register is stored into the frame in the entry block.
     pub first_stored: bool,
+    /// It is a floating-point register. No such register survives a call on x86-64, so code at every level stores it
+    /// around one.
+    pub first_is_float: bool,
     /// That slot is read again later.
     pub read_back: bool,
     /// Some argument's register is stored into the frame in the entry block.
@@ -123,7 +126,7 @@ fn looks_unoptimized(f: &Features, arguments: Arguments) -> bool {
     }
     match arguments {
         Arguments::InRegisters if f.frame_pointer => {
-            let plain = f.first_stored && f.read_back && !f.saves_low && f.packed <= 3;
+            let plain = f.first_stored && !f.first_is_float && f.read_back && !f.saves_low && f.packed <= 3;
             plain || (f.first_stored && f.reloads()) || f.reloads_often()
         }
         Arguments::InRegisters => {

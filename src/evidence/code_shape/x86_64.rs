@@ -288,6 +288,8 @@ impl Reader {
                 self.features.any_stored = true;
                 // Without a frame pointer a stored floating-point argument tells nothing: -ffloat-store does it, too.
                 if argument == 0 || argument == FIRST_FLOAT && self.features.frame_pointer {
+                    self.features.first_is_float = argument == FIRST_FLOAT
+                        && (self.features.first_is_float || !self.features.first_stored);
                     self.features.first_stored = true;
                     if self.first_slot.is_none() || argument == 0 {
                         self.first_slot = Some(slot);

@@ -154,13 +154,15 @@ impl Search {
     /// Takes bytes until the table or the declaration ends: the result, and the bytes used.
     fn feed(&mut self, bytes: &[u8]) -> Result<(Option<End>, usize), &'static str> {
         let mut index = 0;
-        while let Some(&byte) = bytes.get(index) {
+        while let Some(&(mut byte)) = bytes.get(index) {
             if self.expect == Expect::Code && self.shift == 0 {
-                let passed = pass::declarations(bytes.get(index..).unwrap_or_default(), self.wanted);
-                if passed > 0 {
-                    index += passed;
-                    continue;
+                index += pass::declarations(bytes.get(index..).unwrap_or_default(), self.wanted);
+                let rest = bytes.get(index..).unwrap_or_default();
+                if let Some((found, used)) = pass::wanted(rest, self.wanted) {
+                    return Ok((Some(End::Found(found)), index + used));
                 }
+                let Some(&first) = rest.first() else { break };
+                byte = first;
             }
             index += 1;
             if self.expect == Expect::Children {

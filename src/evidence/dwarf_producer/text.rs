@@ -38,9 +38,10 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// What it is ordered by: place, then who asks.
-    fn key(&self) -> (Pool, u64, u64) {
-        (self.pool, self.offset, u64::from(self.unit) << 2 | self.field as u64)
+    /// What it is ordered by: place, then who asks. One number is compared faster than four.
+    fn key(&self) -> u128 {
+        let who = u128::from(self.unit) << 2 | self.field as u128;
+        (self.pool as u128) << 98 | u128::from(self.offset) << 34 | who
     }
 }
 

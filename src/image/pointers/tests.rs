@@ -77,6 +77,20 @@ fn section_headers_are_not_needed() {
 }
 
 #[test]
+fn the_limit_is_told_and_can_be_raised() {
+    for (name, code) in [("ptr-pie", "too-many-relocations"), ("ptr-exec", "too-much-data")] {
+        let mut image = open(name);
+        for (relocations, told) in [(1, true), (1 << 20, false)] {
+            image.limits.relocations = relocations;
+            let pointers = Pointers::read(&image, &linkage::read(&image));
+            pointers.pairs(&image);
+            let codes: Vec<String> = pointers.problems().into_iter().map(|problem| problem.code).collect();
+            assert_eq!(codes.iter().any(|found| found == code), told, "{name} {relocations}: {codes:?}");
+        }
+    }
+}
+
+#[test]
 fn damaged_files_yield_nothing_and_do_not_panic() {
     for name in ["v_trunc", "v_trunc64", "v_phentsize0", "v_allsizes_big", "v_shnum_ext_big"] {
         let image = open(name);

@@ -1,18 +1,15 @@
 //! From the words of the files to the directives of the model.
 
 use super::lexer::{Lexed, Lexer, SyntaxError};
-use super::source::{self, Found, Source};
+use super::source::{Found, Source};
 use super::{Body, Directive, Model, NotSeen, Place};
+use crate::limits::Limits;
 use std::collections::HashMap;
 
 /// Blocks in blocks (nginx itself has no bound).
 const MAX_DEPTH: usize = 50;
 /// Includes in includes.
 const MAX_INCLUDES: usize = 40;
-/// Directives in all.
-const MAX_DIRECTIVES: usize = 500_000;
-/// Files read, counting a file once for each time it is included.
-const MAX_FILES: usize = 20_000;
 
 /// Blocks whose lines are keys with values: a name in them is never a directive.
 const KEY_BLOCKS: [&str; 9] = [
@@ -43,6 +40,7 @@ pub(super) struct Where {
 
 pub(super) struct Reader<'m> {
     source: Source,
+    limits: &'m Limits,
     model: &'m mut Model,
     directives: usize,
     files: usize,
@@ -50,8 +48,8 @@ pub(super) struct Reader<'m> {
 }
 
 impl<'m> Reader<'m> {
-    pub(super) fn new(source: Source, model: &'m mut Model) -> Self {
-        Self { source, model, directives: 0, files: 0, indexes: HashMap::new() }
+    pub(super) fn new(source: Source, model: &'m mut Model, limits: &'m Limits) -> Self {
+        Self { source, limits, model, directives: 0, files: 0, indexes: HashMap::new() }
     }
 
     pub(super) fn file(
@@ -62,8 +60,9 @@ impl<'m> Reader<'m> {
         place: Where,
     ) -> Result<(), Stop> {
         self.files += 1;
-        if self.files > MAX_FILES {
-            return limit(name, &format!("more than {MAX_FILES} files are included"));
+        let most = self.limits.conf_files;
+        if self.files > most {
+            return limit(name, &format!("more than {most} files are included"));
         }
         let next = self.model.files.len();
         let file = *self.indexes.entry(name.to_owned()).or_insert(next);
@@ -100,8 +99,9 @@ impl<'m> Reader<'m> {
                     }
                 };
             self.directives += 1;
-            if self.directives > MAX_DIRECTIVES {
-                return limit(&self.name(file), &format!("more than {MAX_DIRECTIVES} directives"));
+            let most = self.limits.conf_directives;
+            if self.directives > most {
+                return limit(&self.name(file), &format!("more than {most} directives"));
             }
             let name = words.remove(0);
             let mut directive = Directive { name, args: words, at, body: Body::None };
@@ -161,7 +161,7 @@ impl<'m> Reader<'m> {
             }
             Found::TooMuch => limit(
                 &self.name(at.file),
-                &format!("the configuration is larger than {} bytes", source::MAX_BYTES),
+                &format!("the configuration is larger than {} bytes", self.limits.conf_bytes),
             ),
         }
     }

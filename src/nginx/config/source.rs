@@ -6,8 +6,6 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Most bytes read of all files together.
-pub const MAX_BYTES: u64 = 32 << 20;
 /// Most files that one pattern may give.
 const MAX_MATCHES: usize = 4096;
 /// Most entries of one directory looked at.
@@ -47,11 +45,13 @@ enum Kind {
 impl Source {
     /// Opens the main file. `root` is a root file system in which absolute paths are looked up.
     /// Errors: the file cannot be read, is no regular file, or is too large.
-    pub fn open(path: &Path, root: Option<&Path>) -> Result<(Self, Text), String> {
+    /// `most` is the number of bytes that all files together may have.
+    pub fn open(path: &Path, root: Option<&Path>, most: u64) -> Result<(Self, Text), String> {
         let shown = path.display().to_string();
         let file = confined::open_regular(path).map_err(|error| error.to_string())?;
-        let mut left = MAX_BYTES;
-        let bytes = read(file, &mut left)?;
+        let mut left = most;
+        let bytes =
+            read(file, &mut left)?.ok_or_else(|| format!("more than {most} bytes of configuration"))?;
         if let Some(texts) = dump(&bytes) {
             let Some(main) = texts.first().cloned() else { return Err("the dump holds no file".to_owned()) };
             let directory = parent(&main.0).to_owned();
@@ -129,7 +129,7 @@ impl Source {
                 Err(error) => return Found::Missing(error.to_string()),
             };
             match read(file, &mut self.left) {
-                Ok(bytes) => {
+                Ok(Some(bytes)) => {
                     let shown = if place.relative && !self.directory.is_empty() {
                         format!("{}/{path}", self.directory.trim_end_matches('/'))
                     } else {
@@ -137,7 +137,8 @@ impl Source {
                     };
                     out.push((shown, bytes));
                 }
-                Err(_) => return Found::TooMuch,
+                Ok(None) => return Found::TooMuch,
+                Err(why) => return Found::Missing(why),
             }
         }
         Found::Texts(out)
@@ -286,18 +287,15 @@ fn matches_component(matcher: &GlobMatcher, pattern: &str, name: &str) -> bool {
     (!name.starts_with('.') || pattern.starts_with('.')) && matcher.is_match(name)
 }
 
-fn read(file: File, left: &mut u64) -> Result<Vec<u8>, String> {
+/// Reads a file whole; `None` if it is larger than what is left.
+fn read(file: File, left: &mut u64) -> Result<Option<Vec<u8>>, String> {
     let mut bytes = Vec::new();
     let limit = *left;
     let got =
         file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-    match limit.checked_sub(got as u64) {
-        Some(rest) => {
-            *left = rest;
-            Ok(bytes)
-        }
-        None => Err(format!("more than {MAX_BYTES} bytes of configuration")),
-    }
+    let rest = limit.checked_sub(got as u64);
+    *left = rest.unwrap_or(0);
+    Ok(rest.map(|_| bytes))
 }
 
 fn parent(path: &str) -> &str {
@@ -361,7 +359,8 @@ mod tests {
     fn patterns_start_at_the_main_file_and_absolute_ones_at_the_root() {
         let directory = tree();
         let root = directory.path();
-        let (mut source, main) = Source::open(&root.join("etc/nginx/nginx.conf"), Some(root)).unwrap();
+        let (mut source, main) =
+            Source::open(&root.join("etc/nginx/nginx.conf"), Some(root), 32 << 20).unwrap();
         assert_eq!(main.0, "/etc/nginx/nginx.conf");
         let all = ["a.conf", "b.conf", "{x}.conf"].map(|name| format!("/etc/nginx/conf.d/{name}"));
         assert_eq!(names(source.include("conf.d/*.conf")), all);
@@ -373,7 +372,7 @@ mod tests {
         assert!(matches!(source.include("mime.types"), Found::Missing(_)));
         assert!(matches!(source.include("conf.d"), Found::Missing(_)));
         let host = root.join("etc/nginx/nginx.conf");
-        let (mut source, main) = Source::open(&host, None).unwrap();
+        let (mut source, main) = Source::open(&host, None, 32 << 20).unwrap();
         assert_eq!(main.0, host.display().to_string());
         assert_eq!(
             names(source.include("conf.d/a.conf")),
@@ -387,7 +386,7 @@ mod tests {
         let path = directory.path().join("dump");
         let text = "nginx: the configuration file /etc/nginx/nginx.conf syntax is ok\n# configuration file /etc/nginx/nginx.conf:\nmain;\n\n# configuration file /etc/nginx/conf.d/b.conf:\nb;\n# configuration file /etc/nginx/conf.d/a.conf:\na;\n";
         std::fs::write(&path, text).unwrap();
-        let (mut source, main) = Source::open(&path, None).unwrap();
+        let (mut source, main) = Source::open(&path, None, 32 << 20).unwrap();
         assert!(source.is_dump());
         assert_eq!((main.0.as_str(), main.1.as_slice()), ("/etc/nginx/nginx.conf", &b"main;\n\n"[..]));
         assert_eq!(
@@ -397,6 +396,6 @@ mod tests {
         assert_eq!(names(source.include("/gone/*")), Vec::<String>::new());
         assert_eq!(source.include("/etc/nginx/mime.types"), Found::Missing("not in the dump".to_owned()));
         std::fs::write(&path, "# configuration files of ours\nmain;").unwrap();
-        assert!(!Source::open(&path, None).unwrap().0.is_dump());
+        assert!(!Source::open(&path, None, 32 << 20).unwrap().0.is_dump());
     }
 }

@@ -47,7 +47,7 @@ fn finding(out: &mut String, finding: &Finding, options: Options) {
         FindingStatus::NotChecked => "not checked",
         FindingStatus::Violation | FindingStatus::Undetermined => finding.severity.as_str(),
     };
-    let head = format!("{word}[{}]:", finding.rule);
+    let head = format!("{word}[{}]:", terminal(&finding.rule));
     let whole = format!("{head} {}", terminal(&finding.message));
     for (index, line) in wrapped(&whole, 2, options).iter().enumerate() {
         let _ = match line.strip_prefix(&head).filter(|_| index == 0) {

@@ -5,6 +5,7 @@ use crate::compiler::Level;
 use crate::evidence::{Source, Strength};
 use crate::facts::{Bound, Facts, Optimization, Status};
 use crate::report::shared::percent;
+use std::fmt::Write as _;
 
 /// The line, in its colour. None if the target was not read at all, which its problems say.
 pub(super) fn headline(facts: &Facts) -> Option<String> {
@@ -67,7 +68,7 @@ fn ground(optimization: &Optimization) -> String {
         .find(|claim| matches!(claim.source, Source::ConfigureArguments | Source::BuildString));
     if let Some(level) = declared.and_then(|claim| claim.value.as_str()) {
         let agrees = level == optimization.level.as_str();
-        text.push_str(&format!("; declared -{level} {}", if agrees { "agrees" } else { "disagrees" }));
+        let _ = write!(text, "; declared -{level} {}", if agrees { "agrees" } else { "disagrees" });
     }
     text
 }

@@ -146,7 +146,11 @@ struct Spool {
 
 impl Spool {
     fn new() -> io::Result<Self> {
-        Ok(Self { file: Arc::new(tempfile::tempfile()?), len: 0 })
+        // The environment may name a folder for temporary files that is none.
+        let made = tempfile::tempfile()
+            .or_else(|error| tempfile::tempfile_in("/tmp").map_err(|_| error))
+            .or_else(|error| tempfile::tempfile_in("/var/tmp").map_err(|_| error));
+        Ok(Self { file: Arc::new(made?), len: 0 })
     }
 
     /// Copies a whole file; more than `limit` bytes are an error.

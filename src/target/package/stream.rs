@@ -7,7 +7,7 @@ use std::io::{self, BufReader, Read};
 /// Bytes read at once.
 const WINDOW: usize = 128 << 10;
 /// Most memory an xz stream may ask for, in KiB; `xz -9` takes 65 MiB.
-const XZ_MEMORY: u32 = 256 << 10;
+const XZ_MEMORY: u32 = 128 << 10;
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const XZ: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0];
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];

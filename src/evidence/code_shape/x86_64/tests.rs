@@ -119,3 +119,18 @@ fn structures_passed_through_the_frame_are_no_variables_loaded_again() {
     let state = super::super::features::state(&f, false, super::super::Arguments::InRegisters);
     assert_ne!(state, super::super::State::O0);
 }
+
+#[test]
+fn a_floating_point_argument_kept_over_a_call_is_not_told_by_its_place() {
+    // clang -O2 -fno-omit-frame-pointer -fno-optimize-sibling-calls of:
+    // void point(double x, double y, double z) { append(current(), x, y, z); }
+    let f = features(&[
+        0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x20, 0xf2, 0x0f, 0x11, 0x55, 0xe8, 0xf2, 0x0f, 0x11, 0x4d,
+        0xf0, 0xf2, 0x0f, 0x11, 0x45, 0xf8, 0xe8, 0x00, 0x00, 0x00, 0x00, 0x48, 0x89, 0xc7, 0xf2, 0x0f, 0x10,
+        0x45, 0xf8, 0xf2, 0x0f, 0x10, 0x4d, 0xf0, 0xf2, 0x0f, 0x10, 0x55, 0xe8, 0xe8, 0x00, 0x00, 0x00, 0x00,
+        0x48, 0x83, 0xc4, 0x20, 0x5d, 0xc3,
+    ]);
+    assert!(f.first_stored && f.first_is_float && f.read_back && f.redundant == 0, "{f:?}");
+    let state = super::super::features::state(&f, false, super::super::Arguments::InRegisters);
+    assert_eq!(state, super::super::State::Neutral);
+}

@@ -1,11 +1,14 @@
-//! Passing over abbreviation declarations that nobody looks for (DWARF 5, section 7.5.3). A large file has some hundred
-//! thousand of them, and nearly all are plain: short numbers, and attributes of two bytes, four of which are tested at
-//! once. What is not plain is left to the caller.
+//! Plain abbreviation declarations, read whole (DWARF 5, section 7.5.3): those that nobody looks for are passed over,
+//! four attributes at a time, and the one that is wanted is taken. A large file has some hundred thousand of them, and
+//! nearly all are plain: short numbers, and attributes of two bytes. What is not plain is left to the caller.
+
+use super::{ATTRIBUTES, Abbreviation};
+use gimli::{AttributeSpecification, DwAt, DwForm, DwTag};
 
 /// `DW_FORM_implicit_const`, behind which a constant follows.
 const IMPLICIT: u8 = gimli::DW_FORM_implicit_const.0 as u8;
-/// Longest constant that is passed over here, in bytes.
-const CONSTANT: usize = 10;
+/// Longest constant that is taken here, in bytes.
+const CONSTANT: usize = 9;
 
 /// Bytes taken by leading declarations that are whole, plain and not of the wanted code.
 pub(super) fn declarations(bytes: &[u8], wanted: u64) -> usize {
@@ -18,12 +21,55 @@ pub(super) fn declarations(bytes: &[u8], wanted: u64) -> usize {
     done
 }
 
-fn declaration(bytes: &[u8], wanted: u64) -> Option<usize> {
-    let (code, after_code) = match *bytes {
-        [a, ..] if a < 0x80 => (u64::from(a), 1),
-        [a, b, ..] if b < 0x80 => (u64::from(a & 0x7f) | u64::from(b) << 7, 2),
-        _ => return None,
+/// The code at the start of a declaration, and its bytes.
+fn code(bytes: &[u8]) -> Option<(u64, usize)> {
+    match *bytes {
+        [a, ..] if a < 0x80 => Some((u64::from(a), 1)),
+        [a, b, ..] if b < 0x80 => Some((u64::from(a & 0x7f) | u64::from(b) << 7, 2)),
+        _ => None,
+    }
+}
+
+/// The declaration at the start, and its bytes, if it is of the wanted code, whole and plain.
+pub(super) fn wanted(bytes: &[u8], wanted: u64) -> Option<(Abbreviation, usize)> {
+    let (_, mut at) = code(bytes).filter(|&(code, _)| code == wanted && code != 0)?;
+    let small = |at: &mut usize| match *bytes.get(*at..)? {
+        [a, ..] if a < 0x80 => {
+            *at += 1;
+            Some(u16::from(a))
+        }
+        [a, b, ..] if b > 0 && b < 0x80 => {
+            *at += 2;
+            Some(u16::from(a & 0x7f) | u16::from(b) << 7)
+        }
+        _ => None,
     };
+    let tag = DwTag(small(&mut at)?);
+    at += 1;
+    let mut attributes = Vec::with_capacity(16);
+    loop {
+        let (name, form) = (DwAt(small(&mut at)?), DwForm(small(&mut at)?));
+        if (name.0, form.0) == (0, 0) {
+            return Some((Abbreviation { tag, attributes }, at));
+        }
+        let mut constant = None;
+        if form == gimli::DW_FORM_implicit_const {
+            let len = 1 + bytes.get(at..)?.iter().take(CONSTANT).position(|byte| *byte < 0x80)?;
+            let digits = bytes.get(at..at + len)?;
+            let value = digits.iter().rev().fold(0i64, |sum, byte| sum << 7 | i64::from(byte & 0x7f));
+            let unused = 64 - 7 * len as u32;
+            constant = Some(value << unused >> unused);
+            at += len;
+        }
+        if attributes.len() == ATTRIBUTES {
+            return None;
+        }
+        attributes.push(AttributeSpecification::new(name, form, constant));
+    }
+}
+
+fn declaration(bytes: &[u8], wanted: u64) -> Option<usize> {
+    let (code, after_code) = code(bytes)?;
     if code == 0 || code == wanted {
         return None;
     }

@@ -1,13 +1,12 @@
 //! Lower bounds for `benches/compare.sh`: programs that do nothing but what no reader of the same facts can leave out.
 //!
 //! ```text
-//! lower_bound units FILE     headers, root entries, strings and ranges of all units
-//! lower_bound code FILE      the pages of a stripped program that tell of it, and each instruction decoded once
-//! lower_bound inflate FILE   .debug_info inflated once
+//! lower-bound units FILE     headers, root entries, strings and ranges of all units
+//! lower-bound code FILE      the pages of a stripped program that tell of it, and each instruction decoded once
+//! lower-bound inflate FILE   .debug_info inflated once
 //! ```
 //!
 //! They trust the file, keep next to nothing, understand nothing, and print a sum so that no work can be left out.
-#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::collections::{BTreeSet, HashMap};
 use std::error::Error;
@@ -19,7 +18,7 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().collect();
-    let [_, what, path] = arguments.as_slice() else { return Err("usage: lower_bound WHAT FILE".into()) };
+    let [_, what, path] = arguments.as_slice() else { return Err("usage: lower-bound WHAT FILE".into()) };
     let file = Elf::open(path)?;
     let sum = match what.as_str() {
         "units" => units(&file)?,

@@ -1,0 +1,32 @@
+//! SIGINT and SIGTERM while targets are audited: what has begun is finished, nothing new is begun, and the report holds
+//! what is complete. A second signal ends the program at once.
+
+use super::INTERRUPTED;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether a signal has come.
+#[derive(Debug)]
+pub(super) struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// Takes the signals from now on. Before, they end the program as they end any: there is nothing to be printed yet,
+    /// and waiting for standard input must not outlive them.
+    pub(super) fn watch() -> io::Result<Self> {
+        let seen = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            // In this order the first signal only sets the flag, which arms the end for the second.
+            flag::register_conditional_shutdown(signal, INTERRUPTED.into(), Arc::clone(&seen))?;
+            flag::register(signal, Arc::clone(&seen))?;
+        }
+        Ok(Self(seen))
+    }
+
+    /// True once a signal has come.
+    pub(super) fn came(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
