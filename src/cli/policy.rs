@@ -9,9 +9,9 @@ use clap::{Args, Subcommand};
 
 const EXAMPLES: &str = "\
 Examples:
-  flagaudit policy init --from good/nginx > flagaudit.toml   a policy this build passes, and its regressions fail
+  flagaudit policy init --from good/nginx > flagaudit.toml   this build passes, its regressions fail
   flagaudit policy validate edge.toml                        every mistake in one go, with its line
-  flagaudit policy show builtin:release                      what is judged by, and where each value comes from
+  flagaudit policy show builtin:release                      what is in force, and from where
   flagaudit policy schema > flagaudit.schema.json            for editors";
 
 /// Arguments of `policy`.

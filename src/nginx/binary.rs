@@ -196,12 +196,12 @@ fn unasked<'m>(
     modules: &'m [Module],
     has_text: bool,
 ) -> Vec<&'m str> {
+    // Its option only removes it; whether it is there besides is up to the kernel's headers.
+    const BY_PLATFORM: &str = "ngx_quic_bpf_module";
     let family = version::family(Some(product));
     let version = version::nginx_version(Some(product)).filter(|version| *version <= catalogue::NEWEST);
     let known = matches!(product.name.as_str(), "nginx" | "openresty") && !version::is_plus(Some(product));
     let Some(version) = version.filter(|_| has_text && known) else { return Vec::new() };
-    // Its option only removes it; whether it is there besides is up to the kernel's headers.
-    const BY_PLATFORM: &str = "ngx_quic_bpf_module";
     let shown = modules.iter().filter(|module| module.sources.contains(&Source::ModuleTable));
     shown
         .map(|module| module.name.as_str())

@@ -30,7 +30,8 @@ impl Server {
 
     fn configure(&self, modules: &[&Path]) {
         let directory = self.conf.parent().unwrap().display();
-        let lines: String = modules.iter().map(|m| format!("load_module {};\n", m.display())).collect();
+        let lines: Vec<String> = modules.iter().map(|m| format!("load_module {};\n", m.display())).collect();
+        let lines = lines.concat();
         fs::write(&self.conf, format!("pid {directory}/pid;\n{lines}events {{}}\n")).unwrap();
     }
 

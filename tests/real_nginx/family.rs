@@ -75,11 +75,11 @@ fn the_same_package_for_four_machines() {
 #[test]
 #[ignore = "needs the corpus"]
 fn features_are_seen_with_and_without() {
+    const DEBIAN: &str = "debian-nginx/usr/sbin/nginx";
     let corpus = corpus();
     let held = |file: &str, feature: &str| {
         read(&corpus.join(file)).nginx.features.get(feature).and_then(|held| held.value)
     };
-    const DEBIAN: &str = "debian-nginx/usr/sbin/nginx";
     for (file, feature, want) in [
         (DEBIAN, "threads", Some(true)),
         ("bare", "threads", Some(false)),

@@ -86,7 +86,9 @@ pub(super) fn is_tar(block: &[u8]) -> bool {
     let stored = std::str::from_utf8(&digits).ok().and_then(|digits| u32::from_str_radix(digits, 8).ok());
     let bytes = block.iter().enumerate();
     let sum = bytes.map(|(at, byte)| if (148..156).contains(&at) { 32 } else { u32::from(*byte) }).sum();
-    stored == Some(sum) && block.first() != Some(&0)
+    // An extended header needs no name of its own; a block of zeros, whose sum could be right, is told by its magic.
+    let named = block.first() != Some(&0) || block.get(257..262) == Some(b"ustar");
+    stored == Some(sum) && named
 }
 
 /// Reads an archive that is not compressed: its files are parts of it and are not copied.

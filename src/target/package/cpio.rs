@@ -38,32 +38,42 @@ pub(super) fn read(stream: Stream, limits: &Limits) -> Contents {
     let mut waiting: HashMap<(u64, (u64, u64)), Vec<String>> = HashMap::new();
     let mut count = 0usize;
     loop {
-        match entry(&mut from, &mut keeper, &mut waiting, limits) {
-            Ok(true) => {}
-            Ok(false) => break,
+        match entry(&mut from, &mut keeper, &mut waiting, limits, count) {
+            Ok(Next::Read) => count += 1,
+            Ok(Next::End) => break,
+            Ok(Next::TooMany) => {
+                let most = limits.package_entries;
+                keeper.contents.refuse("", format!("more than {most} entries; the rest is not read"));
+                break;
+            }
             Err(error) => {
                 let why = format!("damaged after {count} entries: {error}; the rest is not read");
                 keeper.contents.refuse("", why);
                 break;
             }
         }
-        count += 1;
-        if count > limits.package_entries {
-            let most = limits.package_entries;
-            keeper.contents.refuse("", format!("more than {most} entries; the rest is not read"));
-            break;
-        }
     }
     keeper.contents
 }
 
-/// Reads one entry; false for the last one.
+/// What came next.
+enum Next {
+    /// An entry, which was read.
+    Read,
+    /// The entry that ends the archive.
+    End,
+    /// One entry more than are read of an archive.
+    TooMany,
+}
+
+/// Reads one entry, after `count` others.
 fn entry(
     from: &mut BufReader<Stream>,
     keeper: &mut Keeper,
     waiting: &mut HashMap<(u64, (u64, u64)), Vec<String>>,
     limits: &Limits,
-) -> io::Result<bool> {
+    count: usize,
+) -> io::Result<Next> {
     let header = header(from)?;
     if header.name == 0 || header.name > MOST_NAME {
         return Err(io::Error::other(format!("a name of {} bytes", header.name)));
@@ -73,7 +83,10 @@ fn entry(
     skip(from, padding(HEADER as u64 + header.name))?;
     name.truncate(memchr::memchr(0, &name).unwrap_or(name.len()));
     if name == TRAILER {
-        return Ok(false);
+        return Ok(Next::End);
+    }
+    if count >= limits.package_entries {
+        return Ok(Next::TooMany);
     }
     let mut body = from.by_ref().take(header.size);
     let cleaned = clean(&name);
@@ -104,7 +117,7 @@ fn entry(
     let left = body.limit();
     skip(from, left)?;
     skip(from, padding(header.size))?;
-    Ok(true)
+    Ok(Next::Read)
 }
 
 /// Names and contents are padded to four bytes.
