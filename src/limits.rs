@@ -112,7 +112,9 @@ impl Limit {
     /// A value for people: of bytes with the largest unit that leaves a whole number.
     pub fn shown(&self, value: u64) -> String {
         let units = [(1 << 30, "G"), (1 << 20, "M"), (1 << 10, "K")];
-        let unit = units.iter().find(|(size, _)| self.unit == Unit::Bytes && value > 0 && value % size == 0);
+        let unit = units
+            .iter()
+            .find(|(size, _)| self.unit == Unit::Bytes && value > 0 && value.is_multiple_of(*size));
         unit.map_or_else(|| grouped(value), |(size, letter)| format!("{}{letter}", value / size))
     }
 }
@@ -155,7 +157,11 @@ pub fn markdown_table() -> String {
     let mut table = "| limit | default | what it bounds | reported as |\n|---|---|---|---|\n".to_owned();
     for limit in TABLE {
         let default = limit.shown(limit.of(&limits));
-        table += &format!("| `{}` | {default} | {} | {} |\n", limit.name(), limit.about(), limit.reported);
+        let row =
+            [format!("`{}`", limit.name()), default, limit.about().to_owned(), limit.reported.to_owned()];
+        table += "| ";
+        table += &row.join(" | ");
+        table += " |\n";
     }
     table
 }

@@ -200,7 +200,7 @@ impl TargetArguments {
             if known == Some(1) { 1 } else { jobs },
             work.inspect(|work| lines += u64::from(matches!(work, Work::Line(_)))),
             |work| match work {
-                Work::One(index) if came() => self.left_out(&group, index, &finish),
+                Work::One(index) if came() => left_out(&group, index, &finish),
                 Work::One(index) => self.one_of(&group, index, &finish),
                 Work::Line(line) => self.line(line, &options, &finish),
             },
@@ -209,9 +209,12 @@ impl TargetArguments {
         let libraries = Group::of(group.libraries(), &options, jobs);
         if flow.is_continue() && !libraries.is_empty() {
             let work = 0..libraries.len();
-            let one = |index| match came() {
-                true => self.left_out(&libraries, index, &finish),
-                false => self.one_of(&libraries, index, &finish),
+            let one = |index| {
+                if came() {
+                    left_out(&libraries, index, &finish)
+                } else {
+                    self.one_of(&libraries, index, &finish)
+                }
             };
             flow = parallel::ordered(jobs, work, one, &mut take);
         }
@@ -278,18 +281,6 @@ impl TargetArguments {
         outcome
     }
 
-    /// What becomes of a target after a signal.
-    fn left_out<T>(&self, group: &Group, index: usize, finish: &impl Fn(Facts) -> T) -> Outcome<T> {
-        let mut outcome = Outcome::new(String::new());
-        if let Some(subject) = group.subjects().get(index) {
-            let facts = audit::interrupted(subject);
-            outcome.summary.count(facts.status);
-            outcome.results.push(finish(facts));
-        }
-        outcome.interrupted = true;
-        outcome
-    }
-
     fn validate(&self) -> anyhow::Result<()> {
         let none = self.targets.is_empty() && self.pid.is_empty() && self.processes.is_none();
         if none && !self.has_list() {
@@ -332,6 +323,18 @@ impl TargetArguments {
             libraries,
         })
     }
+}
+
+/// What becomes of a target after a signal.
+fn left_out<T>(group: &Group, index: usize, finish: &impl Fn(Facts) -> T) -> Outcome<T> {
+    let mut outcome = Outcome::new(String::new());
+    if let Some(subject) = group.subjects().get(index) {
+        let facts = audit::interrupted(subject);
+        outcome.summary.count(facts.status);
+        outcome.results.push(finish(facts));
+    }
+    outcome.interrupted = true;
+    outcome
 }
 
 impl<T> Outcome<T> {

@@ -29,13 +29,11 @@ pub fn log(text: &str) -> String {
         loop {
             let trimmed = rest.trim_start();
             let style = trimmed.strip_prefix("\x1b[").and_then(|style| style.split_once('m'));
-            match style {
-                Some((_, after)) => rest = after,
-                None => {
-                    rest = trimmed;
-                    break;
-                }
-            }
+            let Some((_, after)) = style else {
+                rest = trimmed;
+                break;
+            };
+            rest = after;
         }
         let (head, rest) = line.split_at(line.len() - rest.len());
         out.push_str(head);
