@@ -1,5 +1,8 @@
 //! What is given to the library, and what must hold of the answer whatever was given. The fuzz targets call the same.
 
+// All targets stand in one table, and of a whole file there is an answer.
+#![allow(clippy::unnecessary_wraps)]
+
 use flagaudit::audit::{Options, audit};
 use flagaudit::compiler::recorded_form::{self, canonical};
 use flagaudit::compiler::{cpu, options, producer, unit_kind};
@@ -308,7 +311,7 @@ pub fn command_line(bytes: &[u8]) -> Option<Facts> {
         recorded_form::recorded_by(word, producer::Family::Clang, Some(16));
     }
     let raw = options::split_raw(&text);
-    options::level(&raw, options::WithoutLevel::Unknown("nobody says".into()));
+    options::level(&raw, options::WithoutLevel::Unknown("nobody says"));
     None
 }
 
