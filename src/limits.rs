@@ -1,6 +1,8 @@
 //! Every limit in one place. A limit that is hit is reported as a problem, never passed over; `--limit NAME=VALUE` raises
 //! (or lowers) one for a run.
 
+use std::fmt::Write as _;
+
 /// What a limit counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
@@ -112,7 +114,9 @@ impl Limit {
     /// A value for people: of bytes with the largest unit that leaves a whole number.
     pub fn shown(&self, value: u64) -> String {
         let units = [(1 << 30, "G"), (1 << 20, "M"), (1 << 10, "K")];
-        let unit = units.iter().find(|(size, _)| self.unit == Unit::Bytes && value > 0 && value % size == 0);
+        let unit = units
+            .iter()
+            .find(|(size, _)| self.unit == Unit::Bytes && value > 0 && value.is_multiple_of(*size));
         unit.map_or_else(|| grouped(value), |(size, letter)| format!("{}{letter}", value / size))
     }
 }
@@ -155,7 +159,8 @@ pub fn markdown_table() -> String {
     let mut table = "| limit | default | what it bounds | reported as |\n|---|---|---|---|\n".to_owned();
     for limit in TABLE {
         let default = limit.shown(limit.of(&limits));
-        table += &format!("| `{}` | {default} | {} | {} |\n", limit.name(), limit.about(), limit.reported);
+        let _ =
+            writeln!(table, "| `{}` | {default} | {} | {} |", limit.name(), limit.about(), limit.reported);
     }
     table
 }

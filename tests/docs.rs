@@ -78,8 +78,11 @@ fn steps(page: &str) -> Vec<Step> {
             }
             (Some((kind, lines)), Some(_)) => {
                 let name = lines.first().and_then(|first| first.strip_prefix("# "));
-                let name =
-                    name.filter(|name| kind == "toml" && name.ends_with(".toml") && !name.contains(' '));
+                let name = name.filter(|name| {
+                    kind == "toml"
+                        && Path::new(name).extension().is_some_and(|end| end == "toml")
+                        && !name.contains(' ')
+                });
                 found.extend(name.map(|name| Step::Write(name.to_owned(), lines.join("\n") + "\n")));
                 block = None;
             }

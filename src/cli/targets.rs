@@ -200,7 +200,7 @@ impl TargetArguments {
             if known == Some(1) { 1 } else { jobs },
             work.inspect(|work| lines += u64::from(matches!(work, Work::Line(_)))),
             |work| match work {
-                Work::One(index) if came() => self.left_out(&group, index, &finish),
+                Work::One(index) if came() => left_out(&group, index, &finish),
                 Work::One(index) => self.one_of(&group, index, &finish),
                 Work::Line(line) => self.line(line, &options, &finish),
             },
@@ -209,9 +209,12 @@ impl TargetArguments {
         let libraries = Group::of(group.libraries(), &options, jobs);
         if flow.is_continue() && !libraries.is_empty() {
             let work = 0..libraries.len();
-            let one = |index| match came() {
-                true => self.left_out(&libraries, index, &finish),
-                false => self.one_of(&libraries, index, &finish),
+            let one = |index| {
+                if came() {
+                    left_out(&libraries, index, &finish)
+                } else {
+                    self.one_of(&libraries, index, &finish)
+                }
             };
             flow = parallel::ordered(jobs, work, one, &mut take);
         }
@@ -275,18 +278,6 @@ impl TargetArguments {
         let name = group.subjects().get(index).map(Subject::shown).unwrap_or_default();
         let mut outcome = Outcome::new(name);
         outcome.add(group, index, self.ignore_unreadable, finish);
-        outcome
-    }
-
-    /// What becomes of a target after a signal.
-    fn left_out<T>(&self, group: &Group, index: usize, finish: &impl Fn(Facts) -> T) -> Outcome<T> {
-        let mut outcome = Outcome::new(String::new());
-        if let Some(subject) = group.subjects().get(index) {
-            let facts = audit::interrupted(subject);
-            outcome.summary.count(facts.status);
-            outcome.results.push(finish(facts));
-        }
-        outcome.interrupted = true;
         outcome
     }
 
@@ -404,4 +395,16 @@ impl Tally {
         targets.retain(|target| !left_out(target));
         format!("INCOMPLETE  {words}\n")
     }
+}
+
+/// What becomes of a target after a signal.
+fn left_out<T>(group: &Group, index: usize, finish: &impl Fn(Facts) -> T) -> Outcome<T> {
+    let mut outcome = Outcome::new(String::new());
+    if let Some(subject) = group.subjects().get(index) {
+        let facts = audit::interrupted(subject);
+        outcome.summary.count(facts.status);
+        outcome.results.push(finish(facts));
+    }
+    outcome.interrupted = true;
+    outcome
 }

@@ -1,6 +1,6 @@
 //! Files that a process has mapped as code: the libraries and modules it really runs, whatever is now at their names.
 //!
-//! `/proc/N/maps` names them (proc_pid_maps(5)); the links in `/proc/N/map_files` give their very bytes, also of files
+//! `/proc/N/maps` names them (`proc_pid_maps(5)`); the links in `/proc/N/map_files` give their very bytes, also of files
 //! that were deleted or replaced, but following them takes `CAP_SYS_ADMIN` or `CAP_CHECKPOINT_RESTORE`. Without it a
 //! file counts only if the one at its name has the inode that is mapped.
 

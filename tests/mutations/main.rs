@@ -126,7 +126,7 @@ impl Feed {
                 };
                 damage::mend_tar(&mut bytes);
                 if random.below(4) == 0 {
-                    bytes = seeds::gzip(&bytes)
+                    bytes = seeds::gzip(&bytes);
                 }
                 what
             }

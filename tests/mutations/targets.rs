@@ -106,6 +106,7 @@ fn pick(bytes: &[u8], of: usize) -> usize {
 }
 
 /// A whole file: audited, judged, and now and then reported.
+#[expect(clippy::unnecessary_wraps, reason = "it stands in a table with others that give none")]
 pub fn elf(bytes: &[u8]) -> Option<Facts> {
     let setup = setup();
     let facts = audit(&given("mutant", bytes), &Options { nginx_conf: None, ..setup.options.clone() });
@@ -308,7 +309,7 @@ pub fn command_line(bytes: &[u8]) -> Option<Facts> {
         recorded_form::recorded_by(word, producer::Family::Clang, Some(16));
     }
     let raw = options::split_raw(&text);
-    options::level(&raw, options::WithoutLevel::Unknown("nobody says".into()));
+    options::level(&raw, options::WithoutLevel::Unknown("nobody says"));
     None
 }
 

@@ -70,10 +70,10 @@ struct Region {
 /// Texts with any of the marks of the recognisers, in file order. Only sections that are loaded and hold no code are read, or, without a section
 /// table, all loaded segments.
 pub(super) fn scan(image: &Image) -> (Vec<Text>, Vec<Problem>) {
-    let mut problems = Vec::new();
-    let mut texts: Vec<Text> = Vec::new();
     // One table of recognisers, one pattern: making it takes longer than searching a small file.
     static MARKS: OnceLock<Option<Marks>> = OnceLock::new();
+    let mut problems = Vec::new();
+    let mut texts: Vec<Text> = Vec::new();
     let Some(marks) = MARKS.get_or_init(|| Marks::new(super::RECOGNISERS)) else { return (texts, problems) };
     let mut counts = HashMap::new();
     let mut left = image.limits.section_bytes;

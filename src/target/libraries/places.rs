@@ -105,7 +105,9 @@ pub(super) fn expand(text: &[u8], origin: Option<&Path>, loader: &Loader) -> Vec
             Some((token, braced))
         });
         let Some((token, left)) = token else {
-            all.iter_mut().for_each(|one| one.push(first));
+            for one in &mut all {
+                one.push(first);
+            }
             rest = after;
             continue;
         };

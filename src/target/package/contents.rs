@@ -355,14 +355,11 @@ fn read(from: impl Read, mut keeper: Keeper, limits: &Limits) -> Contents {
             }
             EntryType::Link => {
                 let raw = link.unwrap_or_default();
-                let target = match clean(&raw) {
-                    Ok(target) => target,
-                    Err(_) => {
-                        let shown = String::from_utf8_lossy(raw.get(..200).unwrap_or(&raw)).into_owned();
-                        let why = format!("refused: a hard link that leads out of the archive ({shown})");
-                        keeper.contents.refuse(&name, why);
-                        continue;
-                    }
+                let Ok(target) = clean(&raw) else {
+                    let shown = String::from_utf8_lossy(raw.get(..200).unwrap_or(&raw)).into_owned();
+                    let why = format!("refused: a hard link that leads out of the archive ({shown})");
+                    keeper.contents.refuse(&name, why);
+                    continue;
                 };
                 let event = match by_name.get(&target) {
                     Some(of) => Event::File(of.and_then(|of| keeper.contents.link(of, name.clone()))),
