@@ -197,7 +197,7 @@ pub struct Held<T> {
     pub strength: Strength,
     /// Every source that says so, strongest first.
     pub sources: Vec<Source>,
-    /// What was seen, in words (`it imports __gcov_init`); for people, not part of the document.
+    /// What was seen, in words ("it refers to `__gcov_init`"); for people, not part of the document.
     #[serde(skip)]
     pub seen: Option<String>,
 }

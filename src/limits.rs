@@ -1,6 +1,8 @@
 //! Every limit in one place. A limit that is hit is reported as a problem, never passed over; `--limit NAME=VALUE` raises
 //! (or lowers) one for a run.
 
+use std::fmt::Write as _;
+
 /// What a limit counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
@@ -157,11 +159,8 @@ pub fn markdown_table() -> String {
     let mut table = "| limit | default | what it bounds | reported as |\n|---|---|---|---|\n".to_owned();
     for limit in TABLE {
         let default = limit.shown(limit.of(&limits));
-        let row =
-            [format!("`{}`", limit.name()), default, limit.about().to_owned(), limit.reported.to_owned()];
-        table += "| ";
-        table += &row.join(" | ");
-        table += " |\n";
+        let _ =
+            writeln!(table, "| `{}` | {default} | {} | {} |", limit.name(), limit.about(), limit.reported);
     }
     table
 }

@@ -80,7 +80,7 @@ fn steps(page: &str) -> Vec<Step> {
                 let name = lines.first().and_then(|first| first.strip_prefix("# "));
                 let name = name.filter(|name| {
                     kind == "toml"
-                        && Path::new(name).extension().is_some_and(|e| e == "toml")
+                        && Path::new(name).extension().is_some_and(|end| end == "toml")
                         && !name.contains(' ')
                 });
                 found.extend(name.map(|name| Step::Write(name.to_owned(), lines.join("\n") + "\n")));

@@ -135,7 +135,8 @@ struct Packer {
 }
 
 fn digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    let digest = Sha256::digest(bytes);
+    digest.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {

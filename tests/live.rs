@@ -41,8 +41,9 @@ fn prepare(folder: &Path, head: &str) -> PathBuf {
         std::fs::create_dir_all(folder.join(name)).unwrap();
     }
     let here = folder.display();
-    let line = |name: &str| format!("    {name}_temp_path {here}/{};\n", name.trim_end_matches("_body"));
-    let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(line).concat();
+    let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+        .map(|name| format!("    {name}_temp_path {here}/{};\n", name.trim_end_matches("_body")))
+        .concat();
     let text = format!(
         "{head}\nworker_processes 2;\npid {here}/logs/nginx.pid;\nerror_log {here}/logs/error.log;\nevents {{}}\n\
          http {{\n{temporary}    access_log off;\n    server {{ listen 127.0.0.1:{}; }}\n}}\n",

@@ -174,7 +174,7 @@ mod tests {
         invocation(own, parent)
     }
 
-    #[allow(clippy::unnecessary_wraps)] // compared with what may be an error
+    #[expect(clippy::unnecessary_wraps, reason = "it stands for what `invocation` returns")]
     fn is(prefix: Option<&str>, file: Option<&str>, directives: Option<&str>) -> Result<Invocation, String> {
         let own = |text: Option<&str>| text.map(str::to_owned);
         Ok(Invocation { prefix: own(prefix), file: own(file), directives: own(directives) })

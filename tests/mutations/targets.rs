@@ -109,6 +109,7 @@ fn pick(bytes: &[u8], of: usize) -> usize {
 }
 
 /// A whole file: audited, judged, and now and then reported.
+#[expect(clippy::unnecessary_wraps, reason = "it stands in a table with others that give none")]
 pub fn elf(bytes: &[u8]) -> Option<Facts> {
     let setup = setup();
     let facts = audit(&given("mutant", bytes), &Options { nginx_conf: None, ..setup.options.clone() });
