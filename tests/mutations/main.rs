@@ -139,12 +139,15 @@ impl Feed {
     }
 }
 
-/// The words that name levels, each with its number: where damage changes these, the truth is another.
+/// The texts in which compilers speak of themselves, each with its number: where damage changes these, the truth is another,
+/// and no reader can tell.
 fn level_words(bytes: &[u8]) -> BTreeMap<Vec<u8>, usize> {
+    const MARKS: [&[u8]; 4] = [b"-O", b"GNU ", b"clang", b"rustc"];
     let mut words = BTreeMap::new();
-    for at in memchr::memmem::find_iter(bytes, b"-O") {
-        let end = bytes[at..].iter().position(|b| !b.is_ascii_graphic()).map_or(bytes.len(), |n| at + n);
-        *words.entry(bytes[at..end.min(at + 8)].to_vec()).or_default() += 1;
+    for text in bytes.split(|byte| !byte.is_ascii_graphic() && *byte != b' ') {
+        if MARKS.iter().any(|mark| memchr::memmem::find(text, mark).is_some()) {
+            *words.entry(text.to_vec()).or_default() += 1;
+        }
     }
     words
 }
