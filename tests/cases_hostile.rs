@@ -212,3 +212,19 @@ fn an_archive_of_which_a_member_is_no_object_any_more_is_not_whole() {
     assert_eq!(target["status"], "partial", "{}", target["problems"]);
     assert!(codes(&target).contains(&"damaged-member"), "{:?}", codes(&target));
 }
+
+#[test]
+fn an_object_without_sections_and_a_segment_at_no_place_are_damage() {
+    let mut object = std::fs::read(testdata("elf/tx1.o")).unwrap();
+    // e_shoff of a 64-bit header.
+    object[40..48].fill(0);
+    let (_, target) = written(&object);
+    assert_eq!(target["status"], "partial", "{}", target["problems"]);
+    // p_vaddr of the first segment: machine code is then read beside its place.
+    let mut program = std::fs::read(testdata("shape/aarch64-O0")).unwrap();
+    let first = usize::try_from(u64::from_le_bytes(program[32..40].try_into().unwrap())).unwrap();
+    program[first + 16] = 0x7f;
+    let (_, target) = written(&program);
+    assert_eq!(target["status"], "partial", "{}", target["problems"]);
+    assert!(codes(&target).contains(&"damaged-program-headers"), "{:?}", codes(&target));
+}

@@ -50,6 +50,12 @@ fn read_class<H: FileHeader<Endian = Endianness>>(
     let sections = sections(raw, endian, input, limits, &mut problems);
     let first_info = sections.first().map_or(0, |s| s.info);
     let segments = segments(raw, endian, input, first_info, &mut problems);
+    if header.kind == elf::ET_REL && sections.is_empty() {
+        // Programs are stripped of their section headers now and then; of a relocatable file nothing is left without.
+        problems
+            .push(Problem::damage("damaged-section-headers", "a relocatable file without section headers"));
+    }
+    report_incongruent(&segments, &sections, &mut problems);
     Ok((header, segments, sections, problems))
 }
 
@@ -214,6 +220,31 @@ fn sections<H: FileHeader<Endian = Endianness>>(
         .collect();
     report_outside(&sections, input.len(), problems);
     sections
+}
+
+/// Loaded segments whose address and place in the file differ by more than pages: no loader could map them (gABI, "Program
+/// Loading"), and what is read at their addresses is something else. Separate debug files keep addresses without places.
+fn report_incongruent(segments: &[Segment], sections: &[Section], problems: &mut Vec<Problem>) {
+    let placed = |s: &&Section| s.flags & elf::SHF_ALLOC.0 != 0 && s.kind == elf::SHT_PROGBITS;
+    if !sections.is_empty() && !sections.iter().any(|s| placed(&s)) {
+        return;
+    }
+    let incongruent = |s: &&Segment| {
+        s.kind == elf::PT_LOAD
+            && s.file_size > 0
+            && s.align > 1
+            && s.align.is_power_of_two()
+            && !s.address.wrapping_sub(s.offset).is_multiple_of(s.align)
+    };
+    if let Some(segment) = segments.iter().find(incongruent) {
+        problems.push(Problem::damage(
+            "damaged-program-headers",
+            format!(
+                "a segment at {:#x} of the file cannot be loaded at {:#x}: they differ by more than its alignment {:#x}",
+                segment.offset, segment.address, segment.align
+            ),
+        ));
+    }
 }
 
 /// Sections that claim bytes behind the end of the file: reported once, with their number.

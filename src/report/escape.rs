@@ -20,6 +20,34 @@ pub fn terminal(text: &str) -> String {
     out
 }
 
+/// For a log that a CI system reads: no line begins with `::`, which GitHub's runner would take for a command, and `##[`, which
+/// it and Azure's look for anywhere, is broken up. For whole texts: colours before the first word do not count.
+pub fn log(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let mut rest = line;
+        loop {
+            let trimmed = rest.trim_start();
+            let style = trimmed.strip_prefix("\x1b[").and_then(|style| style.split_once('m'));
+            let Some((_, after)) = style else {
+                rest = trimmed;
+                break;
+            };
+            rest = after;
+        }
+        let (head, rest) = line.split_at(line.len() - rest.len());
+        out.push_str(head);
+        match rest.strip_prefix("::") {
+            Some(after) => {
+                out.push_str("\\u{3a}:");
+                out.push_str(after);
+            }
+            None => out.push_str(rest),
+        }
+    }
+    out.replace("##[", "#\\u{23}[")
+}
+
 /// Characters that change how their neighbours are shown, break lines, or hide.
 fn is_invisible(c: char) -> bool {
     matches!(c,
@@ -199,6 +227,14 @@ mod nasty;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_of_a_log_is_no_command() {
+        assert_eq!(log("a\n::error::x\n  ::warning::y\n"), "a\n\\u{3a}:error::x\n  \\u{3a}:warning::y\n");
+        assert_eq!(log("\x1b[1m\x1b[31m::error::x\x1b[0m"), "\x1b[1m\x1b[31m\\u{3a}:error::x\x1b[0m");
+        assert_eq!(log("x ##[error]y :: z"), "x #\\u{23}[error]y :: z");
+        assert_eq!(log("plain: a::b\n\n"), "plain: a::b\n\n");
+    }
 
     #[test]
     fn nothing_reaches_the_terminal_that_could_move_its_cursor() {

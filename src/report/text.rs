@@ -1,6 +1,6 @@
 //! Text for a terminal: the verdict first, then the findings, then what is in the binary.
 
-use super::escape::terminal;
+use super::escape::{log, terminal};
 use super::{CheckReport, Checked, InspectReport, Summary};
 use crate::facts::{Facts, Status};
 use crate::finding::Severity;
@@ -63,7 +63,7 @@ pub fn inspect(report: &InspectReport, options: Options) -> String {
         body::facts(&mut out, facts, options);
     }
     summary(&mut out, &report.summary, false);
-    out
+    log(&out)
 }
 
 /// Everything `check` found.
@@ -97,7 +97,7 @@ pub fn check(report: &CheckReport, options: Options) -> String {
         let _ = write!(out, "{}  ", verdict_word(report.verdict));
     }
     summary(&mut out, &report.summary, !said);
-    out
+    log(&out)
 }
 
 /// The name under which a target is shown.

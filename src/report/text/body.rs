@@ -431,7 +431,7 @@ fn listings(out: &mut String, facts: &Facts, options: Options) {
             let lost = if unit.overridden.is_empty() {
                 String::new()
             } else {
-                format!("  ({} overridden)", unit.overridden.join(", "))
+                format!("  ({} overridden)", terminal(&unit.overridden.join(", ")))
             };
             let member = unit.member.as_deref().map(|m| format!("{m}: ")).unwrap_or_default();
             let kind = serde_json::to_value(unit.kind).ok();

@@ -93,7 +93,7 @@ pub fn diff(report: &DiffReport, options: Options) -> String {
             labelled(&mut out, 0, label, &terminal(&list.join(joint)), options);
         }
     }
-    out
+    escape::log(&out)
 }
 
 /// `630,718 → 1,022,361 bytes (+62 %)`

@@ -28,7 +28,7 @@ pub(super) fn all(out: &mut String, findings: &[Finding], options: Options) {
             finding(out, one, options);
         }
         if let Some(more) = list.len().checked_sub(shown).filter(|more| *more > 0) {
-            let words = format!("… and {} more of {rule} (-v shows all)", thousands(more as u64));
+            let words = format!("… and {} more of {} (-v shows all)", thousands(more as u64), terminal(rule));
             let _ = writeln!(out, "{}", paint(DIM, &words));
         }
     }
