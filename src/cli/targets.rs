@@ -408,15 +408,3 @@ impl Tally {
         format!("INCOMPLETE  {words}\n")
     }
 }
-
-/// What becomes of a target after a signal.
-fn left_out<T>(group: &Group, index: usize, finish: &impl Fn(Facts) -> T) -> Outcome<T> {
-    let mut outcome = Outcome::new(String::new());
-    if let Some(subject) = group.subjects().get(index) {
-        let facts = audit::interrupted(subject);
-        outcome.summary.count(facts.status);
-        outcome.results.push(finish(facts));
-    }
-    outcome.interrupted = true;
-    outcome
-}
