@@ -253,7 +253,7 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
     if let Some(shape) = code.shape.as_ref().filter(|_| !crate::image::linkage::is_separate_debug(image)) {
         facts.problems.extend(shape.problems.iter().cloned());
     }
-    conclude(seen, facts);
+    conclude_of(seen, facts, kernel);
     let mut runs = std::mem::take(&mut facts.functions.runs);
     let nameless: Vec<Range<u64>> =
         runs.iter().filter(|run| run.name.is_none()).map(|run| run.start..run.end).collect();
@@ -412,12 +412,17 @@ fn debug_absent(image: &Image, facts: &Facts) -> String {
 
 /// Reconciles and takes the outcome over.
 fn conclude(seen: Witnessed, facts: &mut Facts) {
+    conclude_of(seen, facts, false);
+}
+
+/// The same of a kernel or one of its modules, where that is known.
+fn conclude_of(seen: Witnessed, facts: &mut Facts, kernel: bool) {
     let outcome = reconcile::reconcile(seen);
     facts.optimization = outcome.optimization;
     facts.conflicts.extend(outcome.conflicts);
     facts.functions.runs = outcome.runs;
     facts.lto = units::lto(&outcome.units);
-    facts.pgo = reconcile::instrumented::recorded(&outcome.units, &mut facts.instrumentation);
+    facts.pgo = reconcile::instrumented::recorded(&outcome.units, kernel, &mut facts.instrumentation);
     units::cpu(&outcome.units, &mut facts.cpu);
     facts.flags = Some(units::flag_counts(&outcome.units));
     facts.unit_count = outcome.units.iter().filter(|u| u.kind != UnitKind::LtoPartition).count() as u64;

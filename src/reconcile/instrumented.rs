@@ -9,6 +9,13 @@ use crate::facts::{Instrumentation, Unit, UnitKind};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// Schemes that clang switches on by `-fsanitize=` and that are made for production: control-flow integrity, separate
+/// stacks, memory tagging (clang documentation, "Control Flow Integrity", "SafeStack", "ShadowCallStack", "MemTagSanitizer").
+fn is_hardening(name: &str) -> bool {
+    let stem = name.split('-').next().unwrap_or(name);
+    matches!(stem, "cfi" | "kcfi" | "memtag") || matches!(name, "safe-stack" | "shadow-call-stack")
+}
+
 /// What one unit's options switch on, and by which option.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Asked<'a> {
@@ -24,7 +31,7 @@ impl<'a> Asked<'a> {
         for flag in flags.iter().map(AsRef::as_ref) {
             if let Some(list) = flag.strip_prefix("-fsanitize=") {
                 // Clang's `-fsanitize=fuzzer-no-link` and the like are kept as they are named.
-                for name in list.split(',').filter(|name| !name.is_empty()) {
+                for name in list.split(',').filter(|name| !name.is_empty() && !is_hardening(name)) {
                     if !out.sanitizers.contains(&name) {
                         out.sanitizers.push(name);
                     }
@@ -70,8 +77,9 @@ impl<'a> Asked<'a> {
 }
 
 /// Adds what units recorded to what the file shows, and says whether a profile guided the optimizer: `false` only if
-/// every judged unit recorded its options and none names one.
-pub fn recorded(units: &[Unit], seen: &mut Instrumentation) -> Held<bool> {
+/// every judged unit recorded its options and none names one. A kernel is compiled with `-pg` for its tracer, which patches
+/// the calls out.
+pub fn recorded(units: &[Unit], kernel: bool, seen: &mut Instrumentation) -> Held<bool> {
     let judged = || units.iter().filter(|unit| unit.kind == UnitKind::Source);
     let mut runs: Vec<(&Arc<Vec<String>>, u64)> = Vec::new();
     for unit in judged().filter(|unit| unit.flags_recorded) {
@@ -115,7 +123,7 @@ pub fn recorded(units: &[Unit], seen: &mut Instrumentation) -> Held<bool> {
     if let Some((option, units)) = coverage {
         seen.coverage = also_recorded(true, &seen.coverage, words(option, units));
     }
-    if let Some((option, units)) = profiling {
+    if let Some((option, units)) = profiling.filter(|_| !kernel) {
         seen.profiling = also_recorded(true, &seen.profiling, words(option, units));
     }
     if let Some((option, units)) = profile_used {
@@ -153,6 +161,9 @@ mod tests {
             ["undefined"]
         );
         assert!(asked(&["-fsanitize=undefined", "-fno-sanitize=all"]).sanitizers.is_empty());
+        assert!(
+            asked(&["-fsanitize=cfi-vcall,safe-stack,kcfi", "-fsanitize=memtag-heap"]).sanitizers.is_empty()
+        );
         assert_eq!(asked(&["-fprofile-arcs", "-ftest-coverage"]).coverage, Some("-ftest-coverage"));
         assert_eq!(asked(&["--coverage", "-fno-profile-arcs"]).coverage, None);
         assert_eq!(asked(&["-p"]).profiling, Some("-p"));
@@ -175,5 +186,17 @@ mod tests {
         assert_eq!(found.coverage.seen.as_deref(), Some("the compiler wrote -ftest-coverage in 1 of 1 unit"));
         assert_eq!(found.profiling.value, Some(false));
         assert_eq!((facts.pgo.value, facts.pgo.strength), (Some(false), Strength::Recorded));
+    }
+
+    #[test]
+    fn the_hook_of_a_kernels_tracer_is_no_profiling() {
+        let mut unit = crate::rules::testing::nginx(1, crate::compiler::Level::O2).units.unwrap().remove(0);
+        unit.flags = Arc::new(vec!["-O2".to_owned(), "-p".to_owned()]);
+        unit.flags_recorded = true;
+        for kernel in [false, true] {
+            let mut seen = Instrumentation::default();
+            recorded(std::slice::from_ref(&unit), kernel, &mut seen);
+            assert_eq!(seen.profiling.value, (!kernel).then_some(true));
+        }
     }
 }
