@@ -94,7 +94,10 @@ pub fn check(report: &CheckReport, options: Options) -> String {
     // With one target its own line says it, unless the policy itself is what fails.
     let said = matches!(report.targets.as_slice(), [only] if only.verdict == report.verdict);
     if !said {
-        let _ = write!(out, "{}  ", verdict_word(report.verdict));
+        let passed = report.targets.iter().filter(|target| target.verdict == Verdict::Pass).count();
+        let all = plural(report.targets.len(), "target");
+        let _ =
+            write!(out, "{}  {} of {all} passed; ", verdict_word(report.verdict), thousands(passed as u64));
     }
     summary(&mut out, &report.summary, !said);
     log(&out)
@@ -148,19 +151,19 @@ pub(super) fn plural(count: usize, word: &str) -> String {
     format!("{} {word}{}", thousands(count as u64), if count == 1 { "" } else { "s" })
 }
 
-fn summary(out: &mut String, summary: &Summary, always: bool) {
-    if always || summary.targets > 1 || summary.unreadable > 0 || summary.skipped > 0 {
-        let _ = writeln!(
-            out,
-            "{}: {} ok, {} partial, {} failed, {} not ELF, {} unreadable",
-            plural(summary.targets as usize, "target"),
-            summary.ok,
-            summary.partial,
-            summary.failed,
-            summary.skipped,
-            summary.unreadable,
-        );
+/// What could be read; `said` tells that the line says already how many targets there were.
+fn summary(out: &mut String, summary: &Summary, said: bool) {
+    if !said {
+        if summary.targets <= 1 && summary.unreadable == 0 && summary.skipped == 0 {
+            return;
+        }
+        let _ = write!(out, "{}: ", plural(summary.targets as usize, "target"));
     }
+    let _ = writeln!(
+        out,
+        "{} read in full, {} partly, {} not at all; {} not ELF, {} unreadable",
+        summary.ok, summary.partial, summary.failed, summary.skipped, summary.unreadable,
+    );
 }
 
 /// Digits in groups of three.
