@@ -33,6 +33,8 @@ pub(super) fn read(input: &Input, path: &Path, options: &Options, facts: &mut Fa
     let mut versions = Vec::new();
     let mut compilers = Vec::new();
     let mut elf_members = 0u64;
+    // Objects of another system are all of an archive, and then nothing is damaged.
+    let mut lost = Vec::new();
     let mut text_bytes = 0u64;
     for member in &archive.members {
         let name = String::from_utf8_lossy(&member.name).into_owned();
@@ -46,7 +48,7 @@ pub(super) fn read(input: &Input, path: &Path, options: &Options, facts: &mut Fa
             // is named as an object file and is none has lost something.
             Ok((Err(ImageError::NotElf), input)) if !is_lost_object(&member.name, &input) => continue,
             Ok((Err(error), _)) => {
-                facts.problems.push(Problem::damage("damaged-member", format!("{name}: {error}")));
+                lost.push(Problem::damage("damaged-member", format!("{name}: {error}")));
                 continue;
             }
             Err(error) => {
@@ -86,6 +88,7 @@ pub(super) fn read(input: &Input, path: &Path, options: &Options, facts: &mut Fa
         facts.problems.push(Problem::damage("no-elf-member", "the archive holds no ELF file"));
         return;
     }
+    facts.problems.append(&mut lost);
     versions.sort_unstable();
     versions.dedup();
     facts.debug_info.dwarf_versions = versions;
