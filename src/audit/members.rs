@@ -9,14 +9,16 @@ use crate::reconcile::account::Account;
 use crate::reconcile::units::Units;
 use std::path::Path;
 
-/// Whether a member that is no ELF file is named like an object file, and neither empty nor LLVM bitcode (plain, or in the
-/// wrapper that Apple's tools write; LLVM's bitcode format).
+/// Whether a member that is no ELF file is named like an object file, and neither empty nor an object of another kind: LLVM
+/// bitcode (plain, or in the wrapper that Apple's tools write) or what Go's compiler and assembler write (`go object …`).
 fn is_lost_object(name: &[u8], input: &Input) -> bool {
-    let mut start = [0; 4];
-    let bitcode = matches!(input.read_at(0, &mut start), Ok(4))
-        && matches!(start, [b'B', b'C', 0xc0, 0xde] | [0xde, 0xc0, 0x17, 0x0b]);
+    let mut start = [0; 10];
+    let got = input.read_at(0, &mut start).unwrap_or(0);
+    let start = start.get(..got).unwrap_or_default();
+    let others = [&b"BC\xc0\xde"[..], b"\xde\xc0\x17\x0b", b"go object "];
+    let other = others.iter().any(|magic| start.starts_with(magic));
     let object = [&b".o"[..], b".lo", b".obj"].iter().any(|ending| name.ends_with(ending));
-    object && !bitcode && !input.is_empty()
+    object && !other && !input.is_empty()
 }
 
 /// Reads all members that are ELF files.
@@ -31,6 +33,8 @@ pub(super) fn read(input: &Input, path: &Path, options: &Options, facts: &mut Fa
     let mut versions = Vec::new();
     let mut compilers = Vec::new();
     let mut elf_members = 0u64;
+    // Objects of another system are all of an archive, and then nothing is damaged.
+    let mut lost = Vec::new();
     let mut text_bytes = 0u64;
     for member in &archive.members {
         let name = String::from_utf8_lossy(&member.name).into_owned();
@@ -44,7 +48,7 @@ pub(super) fn read(input: &Input, path: &Path, options: &Options, facts: &mut Fa
             // is named as an object file and is none has lost something.
             Ok((Err(ImageError::NotElf), input)) if !is_lost_object(&member.name, &input) => continue,
             Ok((Err(error), _)) => {
-                facts.problems.push(Problem::damage("damaged-member", format!("{name}: {error}")));
+                lost.push(Problem::damage("damaged-member", format!("{name}: {error}")));
                 continue;
             }
             Err(error) => {
@@ -53,6 +57,11 @@ pub(super) fn read(input: &Input, path: &Path, options: &Options, facts: &mut Fa
             }
         };
         elf_members += 1;
+        if !image.is_relocatable() {
+            // Linkers take nothing else from an archive, so this was one.
+            let message = format!("{name}: an ELF file, but no relocatable one");
+            facts.problems.push(Problem::damage("damaged-member", message));
+        }
         if facts.elf.is_none() {
             facts.elf = Some(Elf { kind: Kind::Archive, ..elf_of(&image) });
         }
@@ -79,6 +88,7 @@ pub(super) fn read(input: &Input, path: &Path, options: &Options, facts: &mut Fa
         facts.problems.push(Problem::damage("no-elf-member", "the archive holds no ELF file"));
         return;
     }
+    facts.problems.append(&mut lost);
     versions.sort_unstable();
     versions.dedup();
     facts.debug_info.dwarf_versions = versions;
