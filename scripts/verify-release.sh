@@ -9,6 +9,7 @@ cd "$(dirname "$0")/.."
 dist=${1:-target/dist}
 policy=docs/policies/flagaudit.toml
 # Not on a small /tmp; and with a space in its name, since people have such directories.
+mkdir -p target
 work=$(mktemp -d "$PWD/target/verify release.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 1)}
