@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Schemes that clang switches on by `-fsanitize=` and that are made for production: control-flow integrity, separate
-/// stacks, memory tagging (clang documentation, "Control Flow Integrity", "SafeStack", "ShadowCallStack", "MemTagSanitizer").
+/// stacks, memory tagging (clang documentation, "Control Flow Integrity", "Safe Stack", "Shadow Call Stack", "Memory Tagging").
 fn is_hardening(name: &str) -> bool {
     let stem = name.split('-').next().unwrap_or(name);
     matches!(stem, "cfi" | "kcfi" | "memtag") || matches!(name, "safe-stack" | "shadow-call-stack")
