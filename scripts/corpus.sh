@@ -137,6 +137,8 @@ if [ ! -d "$dir/rootfs" ]; then
   # From the mirror that this machine uses.
   mirror=$(apt-get indextargets --format '$(SITE) $(RELEASE)' 'Created-By: Packages' | awk '$2 == "bookworm" { print $1; exit }')
   debootstrap --variant=minbase bookworm "$dir/rootfs.part" "$mirror" > "$dir/rootfs.log" 2>&1 || { tail -3 "$dir/rootfs.log" >&2; exit 1; }
+  # The packages themselves are no part of a root file system; in an archive they would be opened, too.
+  rm -f "$dir/rootfs.part"/var/cache/apt/archives/*.deb
   mv "$dir/rootfs.part" "$dir/rootfs"
 fi
 if [ ! -f "$dir/wheel/nginx" ]; then

@@ -338,8 +338,8 @@ fn damage_costs_facts_and_nothing_else() {
 #[test]
 #[ignore = "writes the seed corpora of the fuzz targets into the folder FLAGAUDIT_FUZZ_SEEDS"]
 fn write_seeds() {
-    let folder =
-        PathBuf::from(std::env::var_os("FLAGAUDIT_FUZZ_SEEDS").expect("FLAGAUDIT_FUZZ_SEEDS names a folder"));
+    // No test of its own: with all ignored tests it has nothing to do.
+    let Some(folder) = std::env::var_os("FLAGAUDIT_FUZZ_SEEDS").map(PathBuf::from) else { return };
     for target in targets::TARGETS {
         let place = folder.join(target.name);
         std::fs::create_dir_all(&place).expect("a folder");
