@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Run, flagaudit, json, run, testdata};
+use common::{Run, copy_program, flagaudit, json, run, testdata};
 use serde_json::Value;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -69,7 +69,7 @@ fn sleep() -> PathBuf {
 /// A copy of sleep under another name; programs that are one file with many names do not go by `argv[0]` here.
 fn copy(directory: &Path, name: &str) -> PathBuf {
     let path = directory.join(name);
-    std::fs::copy(sleep(), &path).expect("copied");
+    copy_program(&sleep(), &path);
     path
 }
 
@@ -213,7 +213,7 @@ fn processes_of_one_file_are_one_target() {
     // A shell that runs itself: parent and child have the same file.
     let shell = ["/bin/dash", "/bin/sh", "/usr/bin/bash"].map(Path::new).into_iter().find(|p| p.exists());
     let program = directory.path().join("zz-shell");
-    std::fs::copy(shell.expect("a shell").canonicalize().expect("its file"), &program).expect("copied");
+    copy_program(&shell.expect("a shell").canonicalize().expect("its file"), &program);
     let script = format!("{0} -c 'read x; :' & {0} -c 'read x; :' & read x; :", program.display());
     let mut command = Command::new(&program);
     // The children read from a pipe that stays open until the test drops it.

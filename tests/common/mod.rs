@@ -8,6 +8,13 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+/// Copies a program that is to be started. Another process does it: a child that some other thread starts meanwhile would
+/// hold this one's writable handle, and a program that is open for writing cannot be started.
+pub fn copy_program(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg("-f").arg(from).arg(to).status().expect("cp");
+    assert!(copied.success(), "{}", from.display());
+}
+
 /// The program with a clean environment as far as its output depends on it.
 pub fn flagaudit() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flagaudit"));

