@@ -1,6 +1,9 @@
 use super::*;
 use crate::evidence::testing::{open, path};
+use crate::image::linkage::hexadecimal;
+use crate::image::notes;
 use std::fs;
+use std::time::Instant;
 
 /// A root with a binary in `usr/bin`, and options that look nowhere else.
 fn root(binary: &str) -> (tempfile::TempDir, Options) {

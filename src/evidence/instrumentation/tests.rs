@@ -1,0 +1,102 @@
+use super::*;
+use crate::evidence::testing::open;
+use crate::image::linkage;
+
+fn instrumentation(name: &str) -> Instrumentation {
+    let image = open(name);
+    read(&image, &linkage::read(&image), &Symbols::new())
+}
+
+#[test]
+fn no_name_that_is_looked_for_is_passed_over_at_its_first_bytes() {
+    let others = [
+        "__gcov_init",
+        "llvm_gcov_init",
+        "__llvm_profile_runtime",
+        "__sanitizer_cov_trace_pc",
+        "mcount",
+        "_mcount",
+        "__gnu_mcount_nc",
+        "__fentry__",
+        "__monstartup",
+        "__cyg_profile_func_enter",
+        "LLVMFuzzerTestOneInput",
+        "__assert_fail",
+        "ExceptionalCondition",
+    ];
+    for name in SANITIZERS.iter().flat_map(|sanitizer| sanitizer.calls).chain(&others) {
+        let mut begins = [0; 8];
+        begins.iter_mut().zip(name.bytes()).for_each(|(to, from)| *to = from);
+        assert!(may_tell(begins), "{name}");
+    }
+    assert!(!may_tell(*b"__x64_sy"));
+}
+
+#[test]
+fn sanitizers_are_named() {
+    for (name, expected) in [
+        ("h_asan", vec!["address"]),
+        ("h_ubsan", vec!["undefined"]),
+        ("h_gcov", vec![]),
+        ("musl-static", vec![]),
+    ] {
+        let held = instrumentation(name).sanitizers;
+        let value = held.value.unwrap_or_else(|| panic!("{name}: unknown"));
+        assert_eq!(value, expected, "{name}");
+        assert_eq!(held.strength, Strength::Structural, "{name}");
+    }
+}
+
+#[test]
+fn coverage_is_seen_after_stripping() {
+    for (name, expected) in [
+        ("h_gcov", true),
+        ("gcov-stripped", true),
+        ("gcov-static", true),
+        ("h_pg", false),
+        ("gcc12-O0", false),
+        ("musl-static", false),
+    ] {
+        assert_eq!(instrumentation(name).coverage.value, Some(expected), "{name}");
+    }
+}
+
+#[test]
+fn profiling_is_not_the_start_file_that_every_program_has() {
+    // Every one of these refers to __gmon_start__.
+    for (name, expected) in
+        [("h_pg", true), ("h_instr", true), ("pg-ssp", true), ("h_relro", false), ("h_asan", false)]
+    {
+        assert_eq!(instrumentation(name).profiling.value, Some(expected), "{name}");
+    }
+}
+
+#[test]
+fn assertions_show_by_a_call_and_their_absence_shows_nothing() {
+    assert_eq!(instrumentation("assert-import").assertions.value, Some(true));
+    assert_eq!(instrumentation("withassert.so").assertions.value, Some(true));
+    // The function is there, and nobody calls it.
+    assert_eq!(instrumentation("noassert.so").assertions, Held::unknown());
+    assert_eq!(instrumentation("gcc12-O0").assertions, Held::unknown());
+    assert_eq!(instrumentation("musl-static").assertions, Held::unknown(), "the library's own");
+}
+
+#[test]
+fn without_section_headers_the_same_is_seen() {
+    let image = open("gcov-stripped");
+    let mut bytes = image.read(0, image.input.len(), "file").unwrap();
+    // e_shoff, e_shnum and e_shstrndx of a 64-bit header.
+    bytes[40..48].fill(0);
+    bytes[60..64].fill(0);
+    let image = Image::open(crate::image::Input::memory(bytes), &image.limits).unwrap();
+    assert!(image.sections.is_empty());
+    let seen = read(&image, &linkage::read(&image), &Symbols::new());
+    assert_eq!(seen.coverage.value, Some(true));
+    assert_eq!(seen.profiling.value, Some(false));
+}
+
+#[test]
+fn damage_leaves_it_unknown() {
+    let seen = instrumentation("v_trunc");
+    assert_eq!((seen.sanitizers.value, seen.coverage.value, seen.profiling.value), (None, None, None));
+}
