@@ -144,7 +144,7 @@ fn of_other(input: &Input, options: &Options, facts: &mut Facts) {
         configuration::attach(None, None, options, facts);
         let mut seen = Witnessed { declared, ..Witnessed::default() };
         seen.debug_absent = Some("only the text of nginx -V is at hand, not the binary".to_owned());
-        conclude(seen, facts);
+        conclude(seen, facts, false);
         return;
     }
     if input.len() > options.limits.text_bytes {
@@ -253,7 +253,7 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
     if let Some(shape) = code.shape.as_ref().filter(|_| !crate::image::linkage::is_separate_debug(image)) {
         facts.problems.extend(shape.problems.iter().cloned());
     }
-    conclude_of(seen, facts, kernel);
+    conclude(seen, facts, kernel);
     let mut runs = std::mem::take(&mut facts.functions.runs);
     let nameless: Vec<Range<u64>> =
         runs.iter().filter(|run| run.name.is_none()).map(|run| run.start..run.end).collect();
@@ -410,13 +410,8 @@ fn debug_absent(image: &Image, facts: &Facts) -> String {
     sentence.to_owned()
 }
 
-/// Reconciles and takes the outcome over.
-fn conclude(seen: Witnessed, facts: &mut Facts) {
-    conclude_of(seen, facts, false);
-}
-
-/// The same of a kernel or one of its modules, where that is known.
-fn conclude_of(seen: Witnessed, facts: &mut Facts, kernel: bool) {
+/// Reconciles and takes the outcome over. A `kernel` and its modules are instrumented for their own tracer.
+fn conclude(seen: Witnessed, facts: &mut Facts, kernel: bool) {
     let outcome = reconcile::reconcile(seen);
     facts.optimization = outcome.optimization;
     facts.conflicts.extend(outcome.conflicts);

@@ -99,6 +99,16 @@ pub struct Optimization {
     pub tail_calls: Option<TailCalls>,
 }
 
+impl Optimization {
+    /// Bytes of text that have a record but no level of their own: assembler, toolchain and library code. What is judged,
+    /// this, runtime and padding sum to the text.
+    pub fn without_level(&self) -> u64 {
+        let judged = self.by_level.iter().fold(0_u64, |sum, share| sum.saturating_add(share.text_bytes));
+        let text = &self.text;
+        text.bytes.saturating_sub(judged).saturating_sub(text.runtime).saturating_sub(text.padding)
+    }
+}
+
 /// Whether a level is exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -143,6 +153,21 @@ pub struct TextAccount {
     pub inferred: u64,
     /// Text nothing describes.
     pub unknown: u64,
+}
+
+impl TextAccount {
+    /// Bytes of text that hold too few functions to judge (15), where nothing counts them: 15 functions of 273 bytes, less
+    /// than the mean of optimized server code. So much may be left over, too.
+    pub const FEW_BYTES: u64 = 4096;
+    /// What is left over is at most one part in so many.
+    const REMNANT_PART: u64 = 100;
+
+    /// Whether `bytes` are what is left over in a file that was otherwise judged.
+    pub fn is_remnant(&self, bytes: u64) -> bool {
+        bytes <= Self::FEW_BYTES
+            && bytes.saturating_mul(Self::REMNANT_PART) <= self.bytes
+            && self.recorded.saturating_add(self.structural).saturating_add(self.inferred) > 0
+    }
 }
 
 /// Tail calls: they prove optimization; their absence proves nothing.

@@ -21,3 +21,4 @@ pub mod reconcile;
 pub mod report;
 pub mod rules;
 pub mod target;
+pub mod wording;

@@ -1,6 +1,7 @@
 //! Every limit in one place. A limit that is hit is reported as a problem, never passed over; `--limit NAME=VALUE` raises
 //! (or lowers) one for a run.
 
+use crate::wording::grouped;
 use std::fmt::Write as _;
 
 /// What a limit counts.
@@ -119,13 +120,6 @@ impl Limit {
             .find(|(size, _)| self.unit == Unit::Bytes && value > 0 && value.is_multiple_of(*size));
         unit.map_or_else(|| grouped(value), |(size, letter)| format!("{}{letter}", value / size))
     }
-}
-
-/// Digits in groups of three.
-fn grouped(value: u64) -> String {
-    let digits = value.to_string();
-    let groups: Vec<&[u8]> = digits.as_bytes().rchunks(3).rev().collect();
-    String::from_utf8_lossy(&groups.join(&b',')).into_owned()
 }
 
 impl Limits {

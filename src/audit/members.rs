@@ -101,7 +101,7 @@ pub(super) fn read(input: &Input, path: &Path, options: &Options, facts: &mut Fa
         debug_absent: Some("no member has debug information".to_owned()),
         ..Witnessed::default()
     };
-    conclude(seen, facts);
+    conclude(seen, facts, false);
 }
 
 /// Bytes of allocated executable sections. They are summed, not merged: in a relocatable file all begin at address 0.

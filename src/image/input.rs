@@ -1,6 +1,7 @@
 //! Where an image's bytes come from: a file, a part of one, or memory.
 
 use super::ReadError;
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -14,10 +15,20 @@ pub struct Input {
     len: u64,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 enum Bytes {
     File(Arc<File>),
     Memory(Arc<[u8]>),
+}
+
+impl fmt::Debug for Bytes {
+    /// Which of the two it is; not the bytes, of which there may be many.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::File(_) => "File",
+            Self::Memory(_) => "Memory",
+        })
+    }
 }
 
 impl Input {

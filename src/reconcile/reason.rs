@@ -4,6 +4,7 @@ use super::{Outcome, Whole, Witnessed, is_judged, is_live};
 use crate::compiler::Level;
 use crate::evidence::{Source, Strength};
 use crate::facts::{FunctionRun, Unit, UnitKind};
+use crate::wording::percent;
 use std::collections::BTreeMap;
 
 /// A unit's `-O` options, the losing ones shown.
@@ -90,16 +91,16 @@ fn share_of_units(outcome: &Outcome, seen: &Witnessed, judged: &[&Unit]) -> Opti
         .map(|share| (share.level, share.text_bytes.saturating_sub(of_units(share.level))))
         .max_by_key(|(_, bytes)| *bytes)
         .filter(|(_, bytes)| *bytes > 0);
-    let percent = |bytes: u64| bytes as f64 * 100.0 / code as f64;
-    let units = format!("that is {:.1} % of the code", percent(described));
+    let share = |bytes: u64| percent(bytes, code);
+    let units = format!("that is {} % of the code", share(described));
     Some(match rest {
         None => units,
         Some((Level::Unknown, bytes)) => {
-            format!("{units}, and nothing tells of another {:.1} %", percent(bytes))
+            format!("{units}, and nothing tells of another {} %", share(bytes))
         }
         Some((level, bytes)) => {
             let how = if text.inferred > 0 { ", as the code itself shows" } else { "" };
-            format!("{units}; another {:.1} % is {}{how}", percent(bytes), level.flag())
+            format!("{units}; another {} % is {}{how}", share(bytes), level.flag())
         }
     })
 }

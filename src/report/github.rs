@@ -5,6 +5,7 @@ use super::shared::{clip, details, policy_name, verdict_word, worst_first};
 use super::{CheckReport, InspectReport, markdown, text};
 use crate::facts::{Facts, Status};
 use crate::finding::{Finding, Severity};
+use crate::wording::{grouped, plural};
 use std::fmt::Write as _;
 
 /// Annotations of one level that GitHub shows for a step; further ones are dropped there without a word.
@@ -63,7 +64,7 @@ pub fn check(report: &CheckReport) -> String {
         message: format!(
             "{}: {}, policy {}",
             verdict_word(report.verdict),
-            text::plural(report.targets.len(), "target"),
+            plural(report.targets.len(), "target"),
             policy_name(&report.policy)
         ),
     });
@@ -122,10 +123,10 @@ fn render(mut annotations: Vec<Annotation>) -> String {
                 &Annotation {
                     level,
                     file: None,
-                    title: format!("flagaudit: {} more {word}s", text::thousands(more as u64)),
+                    title: format!("flagaudit: {} more {word}s", grouped(more as u64)),
                     message: format!(
                         "GitHub shows {SHOWN_PER_LEVEL} {word}s a step; {} more are in the other report formats",
-                        text::thousands(more as u64)
+                        grouped(more as u64)
                     ),
                 },
             );

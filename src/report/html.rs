@@ -9,6 +9,7 @@ use super::shared::{Tally, clip, details, finding_word, identity, is_shown, poli
 use super::{CheckReport, InspectReport, PolicyRef, Summary, Tool, Verdict};
 use crate::facts::{Facts, Status};
 use crate::finding::{Finding, FindingStatus};
+use crate::wording::{grouped, plural};
 use base64::Engine as _;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
@@ -74,7 +75,7 @@ fn page(
 ) -> Result<String, serde_json::Error> {
     let subject = match targets {
         [only] => clip(&name(only.facts), 200),
-        many => super::text::plural(many.len(), "target"),
+        many => plural(many.len(), "target"),
     };
     let word = verdict.map(|verdict| format!("{} ", verdict_word(verdict))).unwrap_or_default();
     let mut out =
@@ -107,7 +108,7 @@ fn page(
         section(&mut out, target, index, targets.len() == 1, &mut room, &mut data);
     }
     if targets.len() > MOST_SECTIONS {
-        let more = super::text::plural(targets.len() - MOST_SECTIONS, "further target");
+        let more = plural(targets.len() - MOST_SECTIONS, "further target");
         let _ =
             writeln!(out, "<p>{more} without a section of their own here; the JSON report has them all.</p>");
     }
@@ -115,12 +116,12 @@ fn page(
         out,
         "</main>\n<footer>\n<p>{}: {} read in full, {} partly, {} not at all; {} not ELF, {} could not be opened. \
          Made by {} {}.</p>\n</footer>\n",
-        super::text::plural(summary.targets as usize, "target"),
-        super::text::thousands(summary.ok),
-        super::text::thousands(summary.partial),
-        super::text::thousands(summary.failed),
-        super::text::thousands(summary.skipped),
-        super::text::thousands(summary.unreadable),
+        plural(summary.targets as usize, "target"),
+        grouped(summary.ok),
+        grouped(summary.partial),
+        grouped(summary.failed),
+        grouped(summary.skipped),
+        grouped(summary.unreadable),
         text(&tool.name),
         text(&tool.version)
     );
@@ -201,7 +202,7 @@ fn overview(out: &mut String, targets: &[Shown<'_>]) {
     }
     parts::close_table(out);
     if targets.len() > MOST_LISTED {
-        let more = super::text::plural(targets.len() - MOST_LISTED, "more target");
+        let more = plural(targets.len() - MOST_LISTED, "more target");
         let _ = writeln!(out, "<p>{more} not listed here; the JSON report has them all.</p>");
     }
 }
@@ -255,7 +256,7 @@ fn section(
         let _ = writeln!(
             out,
             "<details>\n<summary>{} passed or not checked</summary>",
-            super::text::plural(rest.len(), "rule")
+            plural(rest.len(), "rule")
         );
         findings(out, rest);
         out.push_str("</details>\n");
@@ -313,6 +314,6 @@ fn findings<'a>(out: &mut String, findings: impl IntoIterator<Item = &'a Finding
     out.push_str("</ol>\n");
     let more = rest.count();
     if more > 0 {
-        let _ = writeln!(out, "<p>{} not listed here.</p>", super::text::plural(more, "more finding"));
+        let _ = writeln!(out, "<p>{} not listed here.</p>", plural(more, "more finding"));
     }
 }

@@ -2,11 +2,12 @@
 
 use super::escape::{markdown as plain, markdown_code as code};
 use super::shared::{
-    Tally, clip, details, finding_word, identity, is_shown, percent, policy_name, verdict_word, worst_first,
+    Tally, clip, details, finding_word, identity, is_shown, policy_name, verdict_word, worst_first,
 };
 use super::{CheckReport, Checked, InspectReport, Summary, text};
 use crate::facts::{Facts, Status};
 use crate::finding::Finding;
+use crate::wording::{grouped, percent, plural};
 use std::fmt::Write as _;
 
 /// Bytes after which no further part is begun; a comment on GitHub may have 65,536 characters.
@@ -155,16 +156,16 @@ fn levels(out: &mut String, facts: &Facts) {
             "| {} | {} % | {} | {} | {} |",
             share.level,
             percent(share.text_bytes, text.bytes),
-            text::thousands(share.text_bytes),
-            text::thousands(share.units),
-            text::thousands(share.functions)
+            grouped(share.text_bytes),
+            grouped(share.units),
+            grouped(share.functions)
         );
     }
 }
 
 fn more(out: &mut String, count: usize, what: &str) {
     if count > 0 {
-        let _ = writeln!(out, "\n… and {} more {what}.", text::thousands(count as u64));
+        let _ = writeln!(out, "\n… and {} more {what}.", grouped(count as u64));
     }
 }
 
@@ -172,16 +173,16 @@ fn summary(out: &mut String, summary: &Summary) {
     let _ = write!(
         out,
         "\n{}: {} read in full, {} partly, {} not at all",
-        text::plural(summary.targets as usize, "target"),
-        text::thousands(summary.ok),
-        text::thousands(summary.partial),
-        text::thousands(summary.failed)
+        plural(summary.targets as usize, "target"),
+        grouped(summary.ok),
+        grouped(summary.partial),
+        grouped(summary.failed)
     );
     if summary.skipped > 0 {
-        let _ = write!(out, "; {} files are not ELF", text::thousands(summary.skipped));
+        let _ = write!(out, "; {} files are not ELF", grouped(summary.skipped));
     }
     if summary.unreadable > 0 {
-        let _ = write!(out, "; {} files could not be opened", text::thousands(summary.unreadable));
+        let _ = write!(out, "; {} files could not be opened", grouped(summary.unreadable));
     }
     out.push_str(".\n");
 }

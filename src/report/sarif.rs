@@ -8,6 +8,7 @@ use super::shared::{RuleDoc, clip, compiler, details};
 use super::{CheckReport, InspectReport, Tool, text};
 use crate::facts::{Facts, Status};
 use crate::finding::{Finding, FindingStatus, PolicyPlace, Severity};
+use crate::wording::grouped;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap};
@@ -309,7 +310,7 @@ fn together(rule: &str, mut group: Vec<SarifResult>) -> Option<SarifResult> {
     }
     first.message = Message::text(format!(
         "{} more findings of this rule, not listed one by one. The JSON report has them all.",
-        text::thousands(count as u64)
+        grouped(count as u64)
     ));
     first.partial_fingerprints = fingerprints(&format!("{rule} aggregated"));
     first.related_locations.clear();
@@ -365,7 +366,7 @@ fn invocation(facts: &[&Facts], notes: &[(&Finding, PhysicalLocation)], base: Op
             level: "warning",
             message: Message::text(format!(
                 "{} more problems. The JSON report has them all.",
-                text::thousands(more as u64)
+                grouped(more as u64)
             )),
             locations: Vec::new(),
         });

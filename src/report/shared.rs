@@ -1,8 +1,9 @@
 //! What several renderers say in the same words.
 
-use super::{CheckReport, Checked, PolicyRef, Verdict, text};
+use super::{CheckReport, Checked, PolicyRef, Verdict};
 use crate::facts::{CompilerSeen, Facts};
 use crate::finding::{Finding, FindingStatus, Severity};
+use crate::wording::{grouped, plural};
 use std::fmt::Write as _;
 
 /// Units named in a sentence before the rest is only counted.
@@ -49,11 +50,10 @@ impl Tally {
 
     /// `1 error, 2 warnings`, with notes and waived findings where there are some.
     pub(super) fn words(self) -> String {
-        let mut out =
-            format!("{}, {}", text::plural(self.errors, "error"), text::plural(self.warnings, "warning"));
+        let mut out = format!("{}, {}", plural(self.errors, "error"), plural(self.warnings, "warning"));
         if self.notes > 0 {
             out.push_str(", ");
-            out.push_str(&text::plural(self.notes, "note"));
+            out.push_str(&plural(self.notes, "note"));
         }
         if self.waived > 0 {
             let _ = write!(out, ", {} waived", self.waived);
@@ -124,18 +124,18 @@ pub(super) fn places(finding: &Finding) -> String {
         finding.units.iter().take(UNITS_NAMED).map(|unit| clip(&unit.name, 200)).collect();
     let more = finding.units_total.saturating_sub(parts.len() as u64);
     if more > 0 && !parts.is_empty() {
-        parts.push(format!("and {} more", text::thousands(more)));
+        parts.push(format!("and {} more", grouped(more)));
     }
     parts.extend(finding.ranges.iter().take(RANGES_NAMED).map(|range| {
         let functions = match range.functions {
             0 => String::new(),
             1 => " (1 function)".to_owned(),
-            many => format!(" ({} functions)", text::thousands(many)),
+            many => format!(" ({} functions)", grouped(many)),
         };
         format!("{:#x}-{:#x}{functions}", range.start, range.end)
     }));
     if let Some(more) = finding.ranges.len().checked_sub(RANGES_NAMED).filter(|more| *more > 0) {
-        parts.push(format!("and {} more", text::plural(more, "range")));
+        parts.push(format!("and {} more", plural(more, "range")));
     }
     parts.join(", ")
 }
@@ -187,16 +187,4 @@ pub(super) fn clip(text: &str, most: usize) -> String {
         Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
         None => text.to_owned(),
     }
-}
-
-/// `part` of `whole` in per cent with one decimal, rounded down so that 100.0 means all of it and 0.0 none.
-pub(super) fn percent(part: u64, whole: u64) -> String {
-    if whole == 0 {
-        return "0.0".to_owned();
-    }
-    let thousandths = u128::from(part) * 1000 / u128::from(whole);
-    if thousandths == 0 && part > 0 {
-        return "under 0.1".to_owned();
-    }
-    format!("{}.{}", thousandths / 10, thousandths % 10)
 }

@@ -5,6 +5,7 @@ use super::{CheckReport, Checked, InspectReport, Summary};
 use crate::facts::{Facts, Status};
 use crate::finding::Severity;
 use crate::rules::Verdict;
+use crate::wording::{grouped, plural};
 use anstyle::{AnsiColor, Style};
 use std::fmt::Write as _;
 
@@ -96,8 +97,7 @@ pub fn check(report: &CheckReport, options: Options) -> String {
     if !said {
         let passed = report.targets.iter().filter(|target| target.verdict == Verdict::Pass).count();
         let all = plural(report.targets.len(), "target");
-        let _ =
-            write!(out, "{}  {} of {all} passed; ", verdict_word(report.verdict), thousands(passed as u64));
+        let _ = write!(out, "{}  {} of {all} passed; ", verdict_word(report.verdict), grouped(passed as u64));
     }
     summary(&mut out, &report.summary, !said);
     log(&out)
@@ -146,11 +146,6 @@ fn verdict_word(verdict: Verdict) -> String {
     paint(style, super::shared::verdict_word(verdict))
 }
 
-/// `1 error`, `2 errors`.
-pub(super) fn plural(count: usize, word: &str) -> String {
-    format!("{} {word}{}", thousands(count as u64), if count == 1 { "" } else { "s" })
-}
-
 /// What could be read; `said` tells that the line says already how many targets there were.
 fn summary(out: &mut String, summary: &Summary, said: bool) {
     if !said {
@@ -164,19 +159,6 @@ fn summary(out: &mut String, summary: &Summary, said: bool) {
         "{} read in full, {} partly, {} not at all; {} not ELF, {} unreadable",
         summary.ok, summary.partial, summary.failed, summary.skipped, summary.unreadable,
     );
-}
-
-/// Digits in groups of three.
-pub(super) fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 /// One labelled line, wrapped; following lines are indented under the text.
@@ -227,9 +209,9 @@ mod tests {
 
     #[test]
     fn digits_are_grouped() {
-        assert_eq!(thousands(0), "0");
-        assert_eq!(thousands(999), "999");
-        assert_eq!(thousands(1_022_361), "1,022,361");
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1_022_361), "1,022,361");
     }
 
     #[test]

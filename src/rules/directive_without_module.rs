@@ -37,12 +37,13 @@
 //! party reads by itself are not looked into.
 
 use super::Rule;
-use super::check::{Context, Draft, Outcome, count, listed};
+use super::check::{Context, Draft, Outcome, listed};
 use super::config_common::{View, view};
 use crate::evidence::{Source, Strength};
 use crate::finding::Severity;
 use crate::nginx::config::{Body, Directive};
 use crate::nginx::{catalogue, vocabulary};
+use crate::wording::plural;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 mod unused;
@@ -80,7 +81,7 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     let mut drafts: Vec<Draft<'a>> =
         unknown.iter().map(|((name, part), places)| draft(&view, &vocabulary, name, *part, places)).collect();
     if more > 0 {
-        let message = format!("{} more unknown", count(more as u64, "directive"));
+        let message = format!("{} more unknown", plural(more as u64, "directive"));
         drafts.push(Draft::violation("more", message).remedy("is this a configuration of nginx?"));
     }
     drafts.extend(unused::draft(&view));

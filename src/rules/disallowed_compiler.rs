@@ -33,12 +33,13 @@
 //! beside its own in `.comment`; a disallowed compiler beside an allowed one is therefore a note there.
 
 use super::Rule;
-use super::check::{Context, Draft, Kindness, Outcome, UnitHit, count, grouped, listed};
+use super::check::{Context, Draft, Kindness, Outcome, UnitHit, listed};
 use super::levels;
 use crate::evidence::{Source, Strength};
 use crate::finding::Severity;
 use crate::nginx::declared;
 use crate::policy::Policy;
+use crate::wording::{grouped, plural};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -115,7 +116,7 @@ fn from_units<'a>(context: &Context<'a>, wanted: &str, units: &[&'a crate::facts
                 format!(
                     "{} of {} {} compiled by {name} (policy: {wanted})",
                     grouped(hits.len() as u64),
-                    count(total, "unit"),
+                    plural(total, "unit"),
                     if hits.len() == 1 { "was" } else { "were" }
                 )
             })
@@ -130,7 +131,7 @@ fn from_units<'a>(context: &Context<'a>, wanted: &str, units: &[&'a crate::facts
                 format!(
                     "nothing tells the compiler of {} of {} (policy: {wanted})",
                     grouped(hits.len() as u64),
-                    count(total, "unit")
+                    plural(total, "unit")
                 )
             })
             .evidence(Strength::None, &[]),

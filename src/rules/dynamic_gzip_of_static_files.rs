@@ -37,12 +37,13 @@
 //! unfiltered.
 
 use super::Rule;
-use super::check::{Context, Draft, Outcome, count, listed};
+use super::check::{Context, Draft, Outcome, listed};
 use super::config_common::{View, view};
 use crate::evidence::{Source, Strength};
 use crate::finding::Severity;
 use crate::nginx::config::settings::{Scope, title};
 use crate::nginx::config::{Directive, Place, serving};
+use crate::wording::plural;
 use std::collections::{BTreeMap, HashSet};
 
 mod tree;
@@ -177,12 +178,12 @@ impl<'a> Judge<'a> {
             self.drafts.push(draft);
         };
         if gzip {
-            let files = count(seen.missing.len() as u64, "file");
+            let files = plural(seen.missing.len() as u64, "file");
             let message =
                 format!("{here}: {files} of {} without .gz: compressed again for each request", seen.root);
             add("missing", &seen.missing, message, "make the .gz files when deploying: gzip -k9 FILE");
         }
-        let files = count(seen.stale.len() as u64, ".gz file");
+        let files = plural(seen.stale.len() as u64, ".gz file");
         let message =
             format!("{here}: {files} of {} older than the source: old contents are served", seen.root);
         add("stale", &seen.stale, message, "make the .gz files again whenever the sources change");

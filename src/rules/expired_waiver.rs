@@ -30,9 +30,10 @@
 //! A waiver that matched nothing is reported by `unused-policy-entry`, whatever its last day.
 
 use super::Rule;
-use super::check::{Context, Draft, Outcome, count};
+use super::check::{Context, Draft, Outcome};
 use crate::finding::Severity;
 use crate::policy::Waiver;
+use crate::wording::plural;
 use jiff::civil::Date;
 
 /// The rule.
@@ -75,7 +76,7 @@ fn draft<'a>(context: &Context<'a>, waiver: &Waiver) -> Option<Draft<'a>> {
         Draft::violation(key, format!("the waiver for {rule} ({who}) expired on {}", last.value))
     } else if left <= DAYS_BEFORE {
         let when =
-            if left == 0 { "today".to_owned() } else { format!("in {}", count(left.unsigned_abs(), "day")) };
+            if left == 0 { "today".to_owned() } else { format!("in {}", plural(left.unsigned_abs(), "day")) };
         Draft::violation(key, format!("the waiver for {rule} ({who}) expires {when}, on {}", last.value))
             .at_most(Severity::Note)
     } else {

@@ -1,12 +1,13 @@
 //! Comparing flags as people spell them with flags as compilers record them.
 
-use super::check::{Context, UnitHit, count, grouped, listed};
+use super::check::{Context, UnitHit, listed};
 use super::levels;
 use crate::compiler::options::level_of;
 use crate::compiler::recorded_form::{is_native, normalise};
 use crate::compiler::{Family, Level, RecordedForm, canonical, recorded_by};
 use crate::facts::{Facts, Unit, UnitKind};
 use crate::policy::{Matcher, Pattern};
+use crate::wording::{grouped, plural};
 use std::collections::HashMap;
 
 /// What a unit's recorded options say about a flag.
@@ -175,7 +176,7 @@ pub fn unrecorded(units: &[UnitHit<'_>], total: usize, facts: &Facts) -> String 
     let skeletons = units.iter().filter(|hit| hit.unit.kind == UnitKind::Skeleton).count();
     let number = units.len() as u64;
     let verb = if number == 1 { "records" } else { "record" };
-    let base = format!("{} of {} {verb} no options", grouped(number), count(total as u64, "unit"));
+    let base = format!("{} of {} {verb} no options", grouped(number), plural(total as u64, "unit"));
     if skeletons > 0 { format!("{base} (.dwo files missing)") } else { base }
 }
 

@@ -35,11 +35,12 @@
 //! neither passed nor violated.
 
 use super::Rule;
-use super::check::{Context, Draft, Kindness, Outcome, UnitHit, count, grouped};
+use super::check::{Context, Draft, Kindness, Outcome, UnitHit};
 use super::flags_common::{self, Says};
 use crate::evidence::Strength;
 use crate::finding::Severity;
 use crate::policy::Pattern;
+use crate::wording::{grouped, plural};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -73,7 +74,7 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
             let key = format!("flag:{text}");
             let known = given.iter().filter_map(|hit| quote(hit, &entry.value)).take(1).collect();
             let draft = Draft::about_units(Kindness::Violation, key, given, move |hits| {
-                format!("{text} was given to {} of {}", grouped(hits.len() as u64), count(total, "unit"))
+                format!("{text} was given to {} of {}", grouped(hits.len() as u64), plural(total, "unit"))
             });
             drafts.push(draft.policy(&entry.at).known(known).remedy(format!(
                 "take {} out of the compiler's options and rebuild from clean",

@@ -9,10 +9,6 @@ use crate::policy::Ground;
 /// Fewer functions than this cannot be judged from their code (measured: below it, shapes are not typical).
 pub const ENOUGH_FUNCTIONS: u64 = 15;
 
-/// Bytes of text that hold fewer than [`ENOUGH_FUNCTIONS`] functions, where nothing counts the functions: 15 functions
-/// of 273 bytes, less than the mean of optimized server code.
-pub const FEW_BYTES: u64 = 4096;
-
 /// Units compiled from source that have code in the file, exempt ones included. Skeletons count: their code is there, only
 /// the words are elsewhere.
 ///

@@ -33,11 +33,12 @@
 //! A flag that compilers never record (`-D`, `-W…` and others with GCC), or of which no record is left, is undetermined:
 //! neither passed nor violated. Assembler units have no flags to require.
 
-use super::check::{Context, Draft, Kindness, Outcome, UnitHit, count, grouped};
+use super::check::{Context, Draft, Kindness, Outcome, UnitHit};
 use super::flags_common::{self, Says};
 use super::{Rule, forbidden_flag};
 use crate::finding::Severity;
 use crate::policy::Pattern;
+use crate::wording::{grouped, plural};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -76,7 +77,7 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
                     format!(
                         "{text} was not given to {} of {}",
                         grouped(hits.len() as u64),
-                        count(total, "unit")
+                        plural(total, "unit")
                     )
                 });
             drafts.push(draft.policy(&entry.at).remedy(format!(

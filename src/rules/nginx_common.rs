@@ -1,6 +1,6 @@
 //! What the rules about nginx programs share.
 
-use super::check::{Context, Draft, Outcome, count};
+use super::check::{Context, Draft, Outcome};
 use super::config_common::{CONFIG_RULES, NO_CONFIGURATION};
 use super::{Judgement, TABLE, waivers};
 use crate::facts::{ConfigureArgument, Linkage, Module, ModuleOrigin, Nginx};
@@ -8,6 +8,7 @@ use crate::nginx::catalogue;
 use crate::nginx::version::{family, nginx_version};
 use crate::policy::matching::module_matches;
 use crate::policy::{At, Pattern};
+use crate::wording::plural;
 
 /// Rules that are about nginx servers alone.
 const NGINX_RULES: [&str; 6] = [
@@ -31,7 +32,7 @@ pub fn remark_not_nginx(context: &Context<'_>, judgement: &mut Judgement) {
     let Some(rule) = asked.first().and_then(|first| TABLE.iter().find(|rule| rule.id == *first)) else {
         return;
     };
-    let rules = count(asked.len() as u64, "rule");
+    let rules = plural(asked.len() as u64, "rule");
     let draft = Draft::remark("not-nginx", format!("{rules} about nginx not checked: {reason}"));
     judgement.findings.extend(waivers::finish(rule.id, rule.severity, context, &draft));
 }
@@ -50,7 +51,7 @@ pub fn remark_no_configuration(context: &Context<'_>, judgement: &mut Judgement)
     let Some(rule) = asked.first().and_then(|first| TABLE.iter().find(|rule| rule.id == *first)) else {
         return;
     };
-    let rules = count(asked.len() as u64, "rule");
+    let rules = plural(asked.len() as u64, "rule");
     let draft = Draft::remark(
         "no-configuration",
         format!("{rules} about the configuration not checked: {NO_CONFIGURATION}"),

@@ -1,7 +1,7 @@
 //! Where a level comes from, in the words of those who know: what the compiler wrote, what the build system says, and
 //! which of the product's own options to change.
 
-use super::check::{Context, UnitHit, count};
+use super::check::{Context, UnitHit};
 use super::levels::claim_level;
 use crate::compiler::options::{level_of, split_shell};
 use crate::compiler::{Level, Satisfies};
@@ -9,6 +9,7 @@ use crate::evidence::{Scope, Strength};
 use crate::facts::{ConfigureArgument, Nginx, Unit};
 use crate::nginx::bundled_libraries;
 use crate::nginx::configure::last_value;
+use crate::wording::plural;
 
 /// Different ways of putting it that are shown before the rest is only counted.
 const VARIANTS_SHOWN: usize = 3;
@@ -71,10 +72,10 @@ fn recorded(units: &[UnitHit<'_>]) -> Vec<String> {
     let mut lines: Vec<String> = variants
         .into_iter()
         .take(VARIANTS_SHOWN)
-        .map(|(line, number)| if single { line } else { format!("{line} ({})", count(number, "unit")) })
+        .map(|(line, number)| if single { line } else { format!("{line} ({})", plural(number, "unit")) })
         .collect();
     if more > 0 {
-        lines.push(format!("recorded: {} of writing more", count(more as u64, "way")));
+        lines.push(format!("recorded: {} of writing more", plural(more as u64, "way")));
     }
     lines
 }

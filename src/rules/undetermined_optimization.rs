@@ -40,13 +40,14 @@
 //! Up to 4 KiB and 1 % of the text that remain unknown in a file that was otherwise judged are a note: single small
 //! functions have no shape. Code shape seldom tells -O1 from -O2 with clang, or -O2 from -O3 with any compiler.
 
-use super::check::{Context, Draft, Kindness, Outcome, UnitHit, count, grouped, percent};
+use super::check::{Context, Draft, Kindness, Outcome, UnitHit};
 use super::{Rule, levels};
 use crate::compiler::{Level, Satisfies};
 use crate::evidence::{Source, Strength};
 use crate::facts::{Facts, Kind, TextAccount, Unit, UnitKind};
 use crate::finding::{RangeRef, Severity};
 use crate::policy::{At, Ground, Setting};
+use crate::wording::{grouped, percent, plural};
 
 mod whole_file;
 
@@ -63,9 +64,6 @@ pub const RULE: Rule = Rule {
     source: include_str!("undetermined_optimization.rs"),
     check,
 };
-
-/// Unknown text is a mere remnant up to one part in this many of the text.
-const REMNANT_PART: u64 = 100;
 
 fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     let policy = &context.policy.optimization;
@@ -156,18 +154,11 @@ fn too_few(facts: &Facts, unknown: u64) -> bool {
     }
     match functions.count {
         // Without an account of the text, nothing shows that it is small.
-        0 => unknown <= levels::FEW_BYTES && facts.optimization.text.bytes > 0,
+        0 => unknown <= TextAccount::FEW_BYTES && facts.optimization.text.bytes > 0,
         some if some < levels::ENOUGH_FUNCTIONS => true,
         // Many functions and none judged: the code was not read, which is another matter.
-        _ => functions.judged > 0 && unknown <= 16 * levels::FEW_BYTES,
+        _ => functions.judged > 0 && unknown <= 16 * TextAccount::FEW_BYTES,
     }
-}
-
-/// Whether `bytes` are what is left over in a file that was otherwise judged.
-fn remnant(text: &TextAccount, bytes: u64) -> bool {
-    bytes <= levels::FEW_BYTES
-        && bytes.saturating_mul(REMNANT_PART) <= text.bytes
-        && text.recorded.saturating_add(text.structural).saturating_add(text.inferred) > 0
 }
 
 /// Units of unknown level, and text that no unit describes: one fact, one finding.
@@ -199,10 +190,14 @@ fn about_unknown<'a>(context: &Context<'a>, judged: &[&'a Unit]) -> Option<Draft
     let few = too_few(facts, unit_bytes.saturating_add(loose))
         || (units.is_empty()
             && facts.functions.judged < levels::ENOUGH_FUNCTIONS
-            && if functions > 0 { functions < levels::ENOUGH_FUNCTIONS } else { loose <= levels::FEW_BYTES });
+            && if functions > 0 {
+                functions < levels::ENOUGH_FUNCTIONS
+            } else {
+                loose <= TextAccount::FEW_BYTES
+            });
     // A separate debug file describes code that lies elsewhere: what it leaves out can only be judged there.
     let elsewhere = facts.elf.as_ref().is_some_and(|elf| elf.kind == Kind::SeparateDebug);
-    let note = units.is_empty() && (elsewhere || remnant(&text, loose));
+    let note = units.is_empty() && (elsewhere || text.is_remnant(loose));
     if elsewhere && loose > 0 {
         known.push("the code itself is not in this file".to_owned());
     }
@@ -212,17 +207,17 @@ fn about_unknown<'a>(context: &Context<'a>, judged: &[&'a Unit]) -> Option<Draft
         // Text is not accounted for in relocatable files.
         let share = match judged_bytes {
             0 => String::new(),
-            whole => format!(", {} of the text", percent(bytes.saturating_add(loose), whole)),
+            whole => format!(", {} % of the text", percent(bytes.saturating_add(loose), whole)),
         };
         match (units.len() as u64, loose) {
             (0, _) => format!("nothing tells the level of {} bytes of code{share}", grouped(loose)),
             (number, 0) => {
-                format!("nothing tells the level of {} of {}{share}", grouped(number), count(total, "unit"))
+                format!("nothing tells the level of {} of {}{share}", grouped(number), plural(total, "unit"))
             }
             (number, _) => format!(
                 "nothing tells the level of {} of {} and of {} bytes beside them{share}",
                 grouped(number),
-                count(total, "unit"),
+                plural(total, "unit"),
                 grouped(loose)
             ),
         }
@@ -297,12 +292,12 @@ fn about_unproven<'a>(context: &Context<'a>, judged: &[&'a Unit], minimum: &At<L
     let draft = Draft::about_units(Kindness::Undetermined, "unproven", units, move |units| {
         let what = match (units.len() as u64, loose) {
             (0, _) => format!("{} bytes of text are", grouped(loose)),
-            (number, 0) => format!("{} of {} are", grouped(number), count(total, "unit")),
+            (number, 0) => format!("{} of {} are", grouped(number), plural(total, "unit")),
             (number, _) => {
                 format!(
                     "{} of {} and {} bytes beside them are",
                     grouped(number),
-                    count(total, "unit"),
+                    plural(total, "unit"),
                     grouped(loose)
                 )
             }
@@ -360,17 +355,17 @@ fn about_ground<'a>(context: &Context<'a>, judged: &[&'a Unit], minimum: &At<Lev
     let draft = Draft::about_units(Kindness::Undetermined, "ground", units, move |units| {
         let what = match (units.len() as u64, loose) {
             (0, _) => format!("{} bytes of text", grouped(loose)),
-            (number, 0) => format!("{} of {}", grouped(number), count(total, "unit")),
+            (number, 0) => format!("{} of {}", grouped(number), plural(total, "unit")),
             (number, _) => format!(
                 "{} of {} and {} bytes beside them",
                 grouped(number),
-                count(total, "unit"),
+                plural(total, "unit"),
                 grouped(loose)
             ),
         };
         format!("the level of {what} {ground}")
     });
-    let small = draft.units.is_empty() && remnant(text, loose);
+    let small = draft.units.is_empty() && text.is_remnant(loose);
     let draft =
         under(draft.besides_units(loose > 0), &policy.undetermined, facts)?.policy(&policy.evidence.at);
     Some(if small { draft.at_most(Severity::Note) } else { draft })
@@ -400,7 +395,7 @@ fn about_libraries<'a>(context: &Context<'a>) -> Option<Draft<'a>> {
         format!(
             "nothing tells the level of {} of {}",
             grouped(units.len() as u64),
-            count(total, "library unit")
+            plural(total, "library unit")
         )
     });
     under(draft.known(known), setting, context.facts)

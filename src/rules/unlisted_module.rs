@@ -31,13 +31,14 @@
 //! A distribution's patch can change a listed module; its name stays the same.
 
 use super::Rule;
-use super::check::{Context, Draft, Outcome, count, listed};
+use super::check::{Context, Draft, Outcome, listed};
 use super::nginx_common::{is_infrastructure, missing_list};
 use crate::evidence::{Source, Strength};
 use crate::facts::{Module, ModuleOrigin};
 use crate::finding::Severity;
 use crate::nginx::catalogue;
 use crate::policy::matching::module_matches;
+use crate::wording::plural;
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -81,7 +82,7 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     let number = unlisted.len() as u64;
     let message = format!(
         "{} {} not listed: {}",
-        count(number, "module"),
+        plural(number, "module"),
         if number == 1 { "is" } else { "are" },
         listed(&names, 6)
     );

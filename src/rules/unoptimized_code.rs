@@ -44,13 +44,14 @@
 //! A single function that an attribute or a pragma keeps at -O0 is only suspected, and a warning at most. Shapes tell
 //! -O0 from optimized code; they seldom tell one optimized level from another.
 
-use super::check::{Context, Draft, Kindness, Outcome, UnitHit, count, grouped, listed};
+use super::check::{Context, Draft, Kindness, Outcome, UnitHit, listed};
 use super::{Rule, levels, origin};
 use crate::compiler::{Level, Satisfies};
 use crate::evidence::{Source, Strength};
 use crate::facts::{FunctionRun, Unit, UnitKind};
 use crate::finding::{RangeRef, Severity};
 use crate::policy::At;
+use crate::wording::{grouped, plural};
 
 mod bundled;
 
@@ -235,8 +236,8 @@ fn about_runs<'a>(context: &Context<'a>, minimum: &At<Level>, runs: &[&FunctionR
     let at = if names.is_empty() { String::new() } else { format!(" ({})", listed(&names, 3)) };
     let message = format!(
         "{} in {}{at} that no unit describes {} shaped like -O0 (policy: at least {})",
-        count(functions, "function"),
-        count(runs.len() as u64, "address range"),
+        plural(functions, "function"),
+        plural(runs.len() as u64, "address range"),
         if functions == 1 { "is" } else { "are" },
         minimum.value.as_str()
     );
@@ -271,7 +272,7 @@ fn about_file<'a>(
     let message = if by_units > 0 {
         format!(
             "{} {} {} {policy}",
-            count(by_units, "unit"),
+            plural(by_units, "unit"),
             if by_units == 1 { "is" } else { "are" },
             level.flag()
         )
@@ -334,8 +335,8 @@ fn about_suspects<'a>(context: &Context<'a>, minimum: &At<Level>) -> Option<Draf
     let draft = Draft::about_units(Kindness::Violation, "function", units, move |_| {
         format!(
             "{}{named} in {} of a higher level {} shaped like -O0: an attribute or pragma is suspected",
-            count(functions, "function"),
-            count(number, "unit"),
+            plural(functions, "function"),
+            plural(number, "unit"),
             if functions == 1 { "is" } else { "are" }
         )
     });

@@ -335,15 +335,19 @@ fn damage_costs_facts_and_nothing_else() {
     assert!(failures.is_empty(), "seed {seed}:\n{failures}");
 }
 
+/// Every target has sound inputs to begin with; with `FLAGAUDIT_FUZZ_SEEDS` they are kept in that folder.
 #[test]
-#[ignore = "writes the seed corpora of the fuzz targets into the folder FLAGAUDIT_FUZZ_SEEDS"]
-fn write_seeds() {
-    // No test of its own: with all ignored tests it has nothing to do.
-    let Some(folder) = std::env::var_os("FLAGAUDIT_FUZZ_SEEDS").map(PathBuf::from) else { return };
+fn seeds_are_there_for_every_target() {
+    let temporary = tempfile::tempdir().expect("a folder");
+    let folder = std::env::var_os("FLAGAUDIT_FUZZ_SEEDS")
+        .map_or_else(|| temporary.path().to_path_buf(), PathBuf::from);
     for target in targets::TARGETS {
         let place = folder.join(target.name);
         std::fs::create_dir_all(&place).expect("a folder");
-        for (index, (_, bytes)) in seeds::of(target.name).into_iter().enumerate() {
+        let seeds = seeds::of(target.name);
+        assert!(!seeds.is_empty(), "{}", target.name);
+        for (index, (name, bytes)) in seeds.into_iter().enumerate() {
+            assert!(!bytes.is_empty(), "{}: {name}", target.name);
             std::fs::write(place.join(format!("seed-{index:04}")), bytes).expect("a written file");
         }
     }

@@ -4,8 +4,8 @@ use super::map::{HEIGHT, WIDTH};
 use super::rows::{self, Rest, Row};
 use crate::facts::Facts;
 use crate::report::escape::html as text;
-use crate::report::shared::percent;
-use crate::report::text::{plural, thousands};
+use crate::wording::{grouped, percent, plural};
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -72,7 +72,7 @@ pub(super) fn picture(
         "<h3>Map of the machine code</h3>\n<figure>\n<figcaption class=\"dim\">{} bytes; every cell is one of the {what}, \
          its area its bytes, neighbours by folder or module. Arrow keys move, Home goes to the lowest level, Enter looks the \
          cell up in the table.</figcaption>",
-        thousands(total)
+        grouped(total)
     );
     let fine = if layout.cells.len() > FINE { " fine" } else { "" };
     let _ = writeln!(
@@ -184,10 +184,10 @@ pub(super) fn levels(out: &mut String, facts: &Facts) {
             "{level}</th><td class=\"n\">{}</td><td class=\"n\">{} %</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
              <td><svg class=\"bar\" viewBox=\"0 0 1000 20\" preserveAspectRatio=\"none\" aria-hidden=\"true\">\
              <rect class=\"f-{level}\" width=\"{wide}\" height=\"20\"/></svg></td></tr>",
-            thousands(share.text_bytes),
+            grouped(share.text_bytes),
             percent(share.text_bytes, all),
-            thousands(share.units),
-            thousands(share.functions)
+            grouped(share.units),
+            grouped(share.functions)
         );
     }
     let text = facts.optimization.text;
@@ -195,14 +195,14 @@ pub(super) fn levels(out: &mut String, facts: &Facts) {
         out,
         "</tbody>\n</table>\n</div>\n<p class=\"dim\">Text: {} bytes. Known by record {}, by structure {}, by declaration {}, \
          by inference {}; unknown {}; toolchain {}, padding {}.</p>",
-        thousands(text.bytes),
-        thousands(text.recorded),
-        thousands(text.structural),
-        thousands(text.declared),
-        thousands(text.inferred),
-        thousands(text.unknown),
-        thousands(text.runtime),
-        thousands(text.padding)
+        grouped(text.bytes),
+        grouped(text.recorded),
+        grouped(text.structural),
+        grouped(text.declared),
+        grouped(text.inferred),
+        grouped(text.unknown),
+        grouped(text.runtime),
+        grouped(text.padding)
     );
 }
 
@@ -229,7 +229,7 @@ pub(super) fn table(out: &mut String, facts: &Facts, rows: &[Row], index: usize)
     }
     out.push_str("</select></label>\n</div>\n<p role=\"status\" class=\"dim\">");
     if rows.len() > STANDING {
-        let _ = write!(out, "the first {STANDING} of {}", thousands(rows.len() as u64));
+        let _ = write!(out, "the first {STANDING} of {}", grouped(rows.len() as u64));
     }
     let _ = writeln!(
         out,
@@ -249,7 +249,7 @@ pub(super) fn table(out: &mut String, facts: &Facts, rows: &[Row], index: usize)
         let _ = writeln!(
             out,
             "{level}</td><td class=\"n\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
-            thousands(row.bytes),
+            grouped(row.bytes),
             row.kind,
             text(&row.compiler),
             row.strength,

@@ -1,12 +1,11 @@
 //! What is in the binary.
 
-use super::{
-    BOLD, DIM, GREEN, Options, RED, YELLOW, labelled, paint, plural, status_word, terminal, thousands,
-};
+use super::{BOLD, DIM, GREEN, Options, RED, YELLOW, labelled, paint, status_word, terminal};
 use crate::compiler::Level;
 use crate::evidence::Held;
 use crate::facts::{Facts, Kind, Status};
 use crate::report::shared::clip;
+use crate::wording::{grouped, plural, tenths};
 use std::fmt::Write as _;
 
 mod nginx;
@@ -147,18 +146,19 @@ pub(super) fn text_map(out: &mut String, facts: &Facts, options: Options) {
         if bytes == 0 {
             return;
         }
-        let share = bytes as f64 / text.bytes as f64;
-        let cells = ((share * columns as f64).round() as usize).max(1);
+        let share = tenths(bytes, text.bytes);
+        let cells = ((share * 16 + 500) / 1000).clamp(1, 16) as usize;
         let bar = format!("{}{}", "█".repeat(cells), "·".repeat(columns.saturating_sub(cells)));
         let _ = writeln!(
             out,
-            "{}{:pad$}{} {} {:>5.1} %  {:>11} bytes{what}",
+            "{}{:pad$}{} {} {:>3}.{} %  {:>11} bytes{what}",
             paint(super::CYAN, label),
             "",
             paint(style, &format!("{name:<9}")),
             paint(style, &bar),
-            share * 100.0,
-            thousands(bytes),
+            share / 10,
+            share % 10,
+            grouped(bytes),
             pad = 8 - label.len(),
         );
         label = "";
@@ -171,10 +171,7 @@ pub(super) fn text_map(out: &mut String, facts: &Facts, options: Options) {
         };
         row(share.level.as_str(), share.text_bytes, level_style(share.level), what);
     }
-    // The parts sum to the whole: what has a record but no level of its own is assembler, toolchain and library code.
-    let judged: u64 = facts.optimization.by_level.iter().map(|share| share.text_bytes).sum();
-    let apart = text.bytes.saturating_sub(judged).saturating_sub(text.runtime).saturating_sub(text.padding);
-    row("no level", apart, DIM, "  assembler, toolchain, library".to_owned());
+    row("no level", facts.optimization.without_level(), DIM, "  assembler, toolchain, library".to_owned());
     row("runtime", text.runtime, DIM, "  start code, PLT".to_owned());
     if options.verbose {
         row("padding", text.padding, DIM, String::new());
@@ -288,7 +285,7 @@ fn listings(out: &mut String, facts: &Facts, options: Options) {
                 out,
                 "  {} {:>9}  {}{}  {} {kind}",
                 paint(level_style(unit.level), &format!("{:<9}", unit.level.as_str())),
-                thousands(unit.text_bytes),
+                grouped(unit.text_bytes),
                 terminal(&format!("{member}{}", unit.name)),
                 lost,
                 terminal(unit.compiler.as_deref().unwrap_or("")),

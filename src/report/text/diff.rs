@@ -1,8 +1,9 @@
 //! Text of `diff`: the verdict, the sentence, then what it comes from and what stayed the same.
 
-use super::{BOLD, GREEN, Options, RED, YELLOW, labelled, paint, terminal, thousands};
+use super::{BOLD, GREEN, Options, RED, YELLOW, labelled, paint, terminal};
 use crate::diff::{Change, DiffReport, Direction};
 use crate::report::escape;
+use crate::wording::grouped;
 use std::fmt::Write as _;
 
 /// Most changes of a kind listed without `--verbose`.
@@ -103,7 +104,7 @@ fn code(change: &Change) -> String {
     };
     let percent = (b as f64 - a as f64) / a.max(1) as f64 * 100.0;
     let percent = if percent.abs() < 1.0 { format!("{percent:+.1}") } else { format!("{percent:+.0}") };
-    format!("{} → {} bytes ({percent} %)", thousands(a), thousands(b))
+    format!("{} → {} bytes ({percent} %)", grouped(a), grouped(b))
 }
 
 /// The same in Markdown.

@@ -1,9 +1,10 @@
 //! One finding: what, where, how known, what it costs, how to fix, and the policy line that judged.
 
-use super::{BOLD, DIM, GREEN, Options, RED, YELLOW, labelled, paint, terminal, thousands, wrapped};
+use super::{BOLD, DIM, GREEN, Options, RED, YELLOW, labelled, paint, terminal, wrapped};
 use crate::evidence::Strength;
 use crate::finding::{Finding, FindingStatus, Severity};
 use crate::report::shared::clip;
+use crate::wording::grouped;
 use std::fmt::Write as _;
 
 /// Units named before the rest is only counted.
@@ -28,7 +29,7 @@ pub(super) fn all(out: &mut String, findings: &[Finding], options: Options) {
             finding(out, one, options);
         }
         if let Some(more) = list.len().checked_sub(shown).filter(|more| *more > 0) {
-            let words = format!("… and {} more of {} (-v shows all)", thousands(more as u64), terminal(rule));
+            let words = format!("… and {} more of {} (-v shows all)", grouped(more as u64), terminal(rule));
             let _ = writeln!(out, "{}", paint(DIM, &words));
         }
     }
@@ -121,7 +122,7 @@ fn places(finding: &Finding, options: Options) -> String {
         .collect();
     let more = finding.units_total.saturating_sub(parts.len() as u64);
     if more > 0 && !parts.is_empty() {
-        parts.push(format!("and {} more (flagaudit inspect --units lists all)", thousands(more)));
+        parts.push(format!("and {} more (flagaudit inspect --units lists all)", grouped(more)));
     }
     parts.extend(finding.ranges.iter().take(UNITS_SHOWN).map(|r| {
         let name = r.name.as_deref().map(|name| clip(name, NAME_CHARS));

@@ -1,10 +1,10 @@
 //! The one line that answers whether a binary is optimized, and on what ground.
 
-use super::{GREEN, RED, YELLOW, paint, terminal, thousands};
+use super::{GREEN, RED, YELLOW, paint, terminal};
 use crate::compiler::Level;
 use crate::evidence::{Source, Strength};
 use crate::facts::{Bound, Facts, Optimization, Status};
-use crate::report::shared::percent;
+use crate::wording::{grouped, percent};
 use std::fmt::Write as _;
 
 /// The line, in its colour. None if the target was not read at all, which its problems say.
@@ -23,20 +23,41 @@ pub(super) fn headline(facts: &Facts) -> Option<String> {
             (style, format!("DECLARED {} (no program was read)", level.flag()))
         }
         Level::O0 => (RED, unoptimized(optimization, &ground)),
-        Level::Optimized => (GREEN, format!("OPTIMIZED, how far is not told ({ground}): not an -O0 build")),
+        // What the build system says proves nothing of code that was not read.
+        level if optimization.strength == Strength::Declared && !agrees(optimization) => {
+            (YELLOW, format!("DECLARED {}, and no code was read that agrees", level.flag()))
+        }
         level => {
-            let more = if optimization.bound == Bound::AtLeast { " or higher" } else { "" };
-            (GREEN, format!("OPTIMIZED, {level}{more} ({ground}): not an -O0 build"))
+            let level = match level {
+                Level::Optimized => "how far is not told".to_owned(),
+                level if optimization.bound == Bound::AtLeast => format!("{level} or higher"),
+                level => level.to_string(),
+            };
+            match doubt(optimization) {
+                Some(doubt) => (YELLOW, format!("OPTIMIZED, {level} ({ground}), but {doubt}")),
+                None => (GREEN, format!("OPTIMIZED, {level} ({ground}): not an -O0 build")),
+            }
         }
     };
     let unknown = optimization.text.unknown;
-    let rest = if was_read && !optimization.complete && unknown > 0 && optimization.level != Level::Unknown {
+    let rest = if was_read && doubt(optimization).is_none() && !optimization.complete && unknown > 0 {
         let share = percent(unknown, optimization.text.bytes);
         paint(YELLOW, &format!("; {share} % of the text is unknown"))
     } else {
         String::new()
     };
     Some(format!("{}{rest}", paint(style, &terminal(&words))))
+}
+
+/// What keeps the answer from being one about the whole, unless it is a mere remnant.
+fn doubt(optimization: &Optimization) -> Option<String> {
+    let text = &optimization.text;
+    match text.unknown {
+        _ if optimization.complete || optimization.level == Level::Unknown => None,
+        0 => Some("nothing tells of some units".to_owned()),
+        unknown if text.is_remnant(unknown) => None,
+        unknown => Some(format!("nothing tells of {} % of the text", percent(unknown, text.bytes))),
+    }
 }
 
 /// All of it, or a part.
@@ -46,17 +67,27 @@ fn unoptimized(optimization: &Optimization, ground: &str) -> String {
     };
     let (at_o0, better) =
         (bytes(&|level| level == Level::O0), bytes(&|level| !matches!(level, Level::O0 | Level::Unknown)));
+    let doubt = doubt(optimization);
     if better == 0 {
-        return format!("NOT OPTIMIZED ({ground}): an -O0 build");
+        return match doubt {
+            Some(doubt) => format!("NOT OPTIMIZED ({ground}), though {doubt}"),
+            None => format!("NOT OPTIMIZED ({ground}): an -O0 build"),
+        };
     }
     let share = percent(at_o0, at_o0.saturating_add(better));
-    format!("PARTLY -O0: {} bytes, {share} % of the judged code ({ground})", thousands(at_o0))
+    let doubt = doubt.map(|doubt| format!("; {doubt}")).unwrap_or_default();
+    format!("PARTLY -O0: {} bytes, {share} % of the judged code ({ground}){doubt}", grouped(at_o0))
+}
+
+/// The code was read, too, and says no other.
+fn agrees(optimization: &Optimization) -> bool {
+    optimization.sources.contains(&Source::CodeShape)
 }
 
 /// `recorded`, or `inferred; declared -O2 agrees`.
 fn ground(optimization: &Optimization) -> String {
     let mut text = optimization.strength.as_str().to_owned();
-    if optimization.strength == Strength::Declared && optimization.sources.contains(&Source::CodeShape) {
+    if optimization.strength == Strength::Declared && agrees(optimization) {
         text.push_str(", and the code agrees");
     }
     if matches!(optimization.strength, Strength::Recorded | Strength::Declared) {
@@ -143,5 +174,45 @@ mod tests {
         ] {
             assert_eq!(of(level, strength, &shares, declared), expected);
         }
+    }
+
+    #[test]
+    fn what_nothing_tells_is_never_said_to_be_fine() {
+        let of = |level, strength, complete, unknown, sources: &[Source]| {
+            let mut facts = crate::rules::testing::nginx(1, level);
+            let text = TextAccount {
+                bytes: 1_000_000,
+                recorded: 1_000_000 - unknown,
+                unknown,
+                ..TextAccount::default()
+            };
+            facts.optimization = Optimization {
+                level,
+                strength,
+                complete,
+                text,
+                sources: sources.to_vec(),
+                ..Optimization::default()
+            };
+            anstream::adapter::strip_str(&headline(&facts).unwrap()).to_string()
+        };
+        for (complete, unknown, expected) in [
+            (true, 0, "OPTIMIZED, O2 (recorded): not an -O0 build"),
+            (false, 2_000, "OPTIMIZED, O2 (recorded): not an -O0 build; 0.2 % of the text is unknown"),
+            (false, 600_000, "OPTIMIZED, O2 (recorded), but nothing tells of 60.0 % of the text"),
+            (false, 0, "OPTIMIZED, O2 (recorded), but nothing tells of some units"),
+        ] {
+            assert_eq!(of(Level::O2, Strength::Recorded, complete, unknown, &[]), expected);
+        }
+        let declared = |sources| of(Level::O2, Strength::Declared, true, 0, sources);
+        assert_eq!(declared(&[Source::ConfigureArguments]), "DECLARED -O2, and no code was read that agrees");
+        assert_eq!(
+            declared(&[Source::ConfigureArguments, Source::CodeShape]),
+            "OPTIMIZED, O2 (declared, and the code agrees): not an -O0 build"
+        );
+        assert_eq!(
+            of(Level::O0, Strength::Recorded, false, 600_000, &[]),
+            "NOT OPTIMIZED (recorded), though nothing tells of 60.0 % of the text"
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! What is said of a running program beside what its file says.
 
-use super::{GREEN, Options, YELLOW, labelled, paint, plural, terminal};
+use super::{GREEN, Options, YELLOW, labelled, paint, terminal};
 use crate::facts::{Facts, Process};
+use crate::wording::plural;
 use std::fmt::Write as _;
 
 /// The name under which a target is shown: of a process its id, what it is, and its program.

@@ -5,8 +5,9 @@ use crate::evidence::{Source, Strength};
 use crate::finding::Severity;
 use crate::nginx::catalogue;
 use crate::nginx::config::{Body, Directive};
-use crate::rules::check::{Draft, count, listed};
+use crate::rules::check::{Draft, listed};
 use crate::rules::config_common::View;
+use crate::wording::plural;
 use std::collections::HashSet;
 
 /// A note about them; `None` where all are used, or where not all of the configuration was seen.
@@ -30,7 +31,7 @@ pub fn draft<'a>(view: &View<'a>) -> Option<Draft<'a>> {
     }
     let names = listed(unused.iter().map(|name| catalogue::short_name(name)), 20);
     let verb = if unused.len() == 1 { "is" } else { "are" };
-    let modules = count(unused.len() as u64, "module");
+    let modules = plural(unused.len() as u64, "module");
     Some(
         Draft::violation(
             "unused-modules",

@@ -1,11 +1,12 @@
 //! The question for a file none of whose own code is described by a unit.
 
-use super::{ground_words, remnant, too_few, under, unknown_ranges};
+use super::{ground_words, too_few, under, unknown_ranges};
 use crate::compiler::{Level, Satisfies};
 use crate::finding::Severity;
 use crate::policy::{At, Ground};
-use crate::rules::check::{Context, Draft, grouped, percent};
+use crate::rules::check::{Context, Draft};
 use crate::rules::levels;
+use crate::wording::{grouped, percent};
 
 /// A file none of whose own code is described by a unit.
 pub(super) fn about_file<'a>(context: &Context<'a>, minimum: &At<Level>) -> Option<Draft<'a>> {
@@ -63,7 +64,7 @@ pub(super) fn about_file<'a>(context: &Context<'a>, minimum: &At<Level>) -> Opti
                 return None;
             }
             let message = format!(
-                "nothing tells the level of {} bytes of code, {} of the text",
+                "nothing tells the level of {} bytes of code, {} % of the text",
                 grouped(loose),
                 percent(loose, text.bytes)
             );
@@ -71,7 +72,7 @@ pub(super) fn about_file<'a>(context: &Context<'a>, minimum: &At<Level>) -> Opti
                 Draft::undetermined("text", message).known(reason).ranges(unknown_ranges(facts), Vec::new());
             let few = text.bytes > 0 && loose < text.bytes && too_few(facts, loose);
             let draft = under(draft, if few { &policy.too_small } else { &policy.undetermined }, facts)?;
-            Some(if remnant(text, loose) { draft.at_most(Severity::Note) } else { draft })
+            Some(if text.is_remnant(loose) { draft.at_most(Severity::Note) } else { draft })
         }
     }
 }
