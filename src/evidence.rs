@@ -1,6 +1,7 @@
 //! What witnesses say. A witness reads one kind of evidence in one place and returns [`Claim`]s;
 //! it judges nothing, reads no policy, and knows of no other witness.
 
+use crate::compiler::Level;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -186,6 +187,14 @@ pub struct Claim {
     pub at: Option<Place>,
     /// The words themselves, or the count an inference rests on.
     pub quote: Option<String>,
+}
+
+impl Claim {
+    /// The level that a claim about levels names; unknown where it names none.
+    pub fn level(&self) -> Level {
+        let word = self.value.as_str().unwrap_or_default();
+        word.trim_start_matches('-').parse().unwrap_or(Level::Unknown)
+    }
 }
 
 /// A fact with its standing: the value held to be true, how firmly, and who says so.

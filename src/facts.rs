@@ -100,6 +100,12 @@ pub struct Optimization {
 }
 
 impl Optimization {
+    /// Bytes of judged text that nothing tells the level of. Library code is judged by a table of its own.
+    pub fn judged_unknown(&self) -> u64 {
+        let unknown = self.by_level.iter().filter(|share| share.level == Level::Unknown);
+        unknown.fold(0, |sum, share| sum.saturating_add(share.text_bytes))
+    }
+
     /// Bytes of text that have a record but no level of their own: assembler, toolchain and library code. What is judged,
     /// this, runtime and padding sum to the text.
     pub fn without_level(&self) -> u64 {

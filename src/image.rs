@@ -268,35 +268,6 @@ impl Image {
         buffer.resize(size as usize, 0);
         self.input.read_at(range.start, buffer).is_ok_and(|got| got as u64 == size)
     }
-
-    /// Reads a NUL-terminated string at a virtual address, up to `limit` bytes.
-    pub fn read_c_string(&self, address: u64, limit: usize) -> Option<Vec<u8>> {
-        let segment =
-            self.loaded.iter().map(|&i| &self.segments[i]).find(|segment| {
-                address >= segment.address && address - segment.address < segment.file_size
-            })?;
-        let left = segment.file_size - (address - segment.address);
-        let start = segment.offset.checked_add(address - segment.address)?;
-        let mut out = Vec::new();
-        let mut window = 256u64;
-        while (out.len() as u64) < left && out.len() <= limit {
-            let at = start.checked_add(out.len() as u64)?;
-            let mut chunk = vec![0; window.min(left - out.len() as u64) as usize];
-            let got = self.input.read_at(at, &mut chunk).ok()?;
-            if got == 0 {
-                return None;
-            }
-            chunk.truncate(got);
-            if let Some(end) = memchr::memchr(0, &chunk) {
-                out.extend_from_slice(&chunk[..end]);
-                return (out.len() <= limit).then_some(out);
-            }
-            out.extend_from_slice(&chunk);
-            window = 4096;
-        }
-        None
-    }
-
     /// Loaded segments in order of address.
     pub fn loaded_segments(&self) -> impl Iterator<Item = &Segment> {
         self.loaded.iter().map(|&i| &self.segments[i])

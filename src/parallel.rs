@@ -10,10 +10,13 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 /// does not let results pile up.
 const WINDOW: usize = 64;
 
+/// Most threads: systems refuse so many, and no machine has as many processors to spare.
+const MOST_JOBS: usize = 1024;
+
 /// How many targets are worked on at the same time: what was asked for, otherwise one a processor.
 pub fn jobs(asked: Option<usize>) -> usize {
     match asked {
-        Some(count) if count > 0 => count,
+        Some(count) if count > 0 => count.min(MOST_JOBS),
         _ => std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
     }
 }

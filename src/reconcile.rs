@@ -108,7 +108,7 @@ pub fn is_judged(unit: &Unit) -> bool {
 
 /// Decides.
 pub fn reconcile(mut seen: Witnessed) -> Outcome {
-    let declared = seen.declared.as_ref().map_or(Level::Unknown, claimed_level);
+    let declared = seen.declared.as_ref().map_or(Level::Unknown, Claim::level);
     let recorded_elsewhere = seen.recorded_at_large();
     fill_units(&mut seen);
     let mut shares: BTreeMap<Level, (u64, u64, u64)> = BTreeMap::new();
@@ -309,17 +309,12 @@ impl CodeSeen {
     }
 }
 
-/// The level a claim names.
-pub fn claimed_level(claim: &Claim) -> Level {
-    claim.value.as_str().and_then(|word| word.parse().ok()).unwrap_or(Level::Unknown)
-}
-
 /// The lowest level of claims that a compiler recorded without saying for which unit.
 fn recorded_claims<'a>(claims: impl IntoIterator<Item = &'a Claim>) -> Option<(Level, Source)> {
     claims
         .into_iter()
         .filter(|c| c.strength == Strength::Recorded && c.fact == "optimization.level")
-        .map(|c| (claimed_level(c), c.source))
+        .map(|c| (c.level(), c.source))
         .filter(|(level, _)| *level != Level::Unknown)
         .min_by_key(|(level, _)| *level)
 }
@@ -425,15 +420,10 @@ fn conclude(outcome: &mut Outcome, seen: &Witnessed, fallback: (Level, Strength,
     if o0_code {
         candidates.push((Level::O0, Strength::Inferred, vec![Source::CodeShape]));
     }
-    let bare = ranges::total(&seen.account.undescribed);
-    if judged.is_empty() || (bare > 0 && optimization.text.unknown == 0) {
-        // The declaration speaks of the program as a whole; beside units that recorded their level
-        // only what the code of the rest shows is added.
-        match fallback {
-            (Level::Unknown, ..) => {}
-            found if judged.is_empty() && !o0_code => candidates.push(found),
-            _ => {}
-        }
+    // The declaration speaks of the program as a whole; beside units that recorded their level only what the code of the
+    // rest shows is added.
+    if judged.is_empty() && !o0_code && fallback.0 != Level::Unknown {
+        candidates.push(fallback);
     }
     candidates.sort_by_key(|(level, strength, _)| (*level, std::cmp::Reverse(*strength)));
     if let Some((level, strength, sources)) = candidates.into_iter().next() {
@@ -457,7 +447,7 @@ fn conclude(outcome: &mut Outcome, seen: &Witnessed, fallback: (Level, Strength,
         && judged.is_empty()
         && seen.units.iter().all(|u| matches!(u.kind, UnitKind::Assembly | UnitKind::Toolchain));
     optimization.complete = (optimization.level != Level::Unknown || assembled)
-        && optimization.text.unknown == 0
+        && optimization.judged_unknown() == 0
         && optimization.text.declared == 0
         && !unknown_unit
         && !nothing_read;

@@ -37,6 +37,15 @@ fn a_vendored_source_without_optimization_is_named_alone() {
 }
 
 #[test]
+fn undescribed_code_on_both_sides_of_a_recorded_unit_is_not_taken_for_that_unit_s() {
+    let (status, target) = check(&testdata("shape/dark-around-O2"));
+    assert_eq!((status, &target["optimization"]["level"]), (1, &value!("O0")));
+    let runs = target["functions"]["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 2, "{runs:?}");
+    assert!(runs.iter().all(|run| run["unit"].is_null() && run["functions"] == 6), "{runs:?}");
+}
+
+#[test]
 fn options_without_a_level_are_no_optimization() {
     for (file, level) in [("cases/march-only", "O0"), ("cases/O2-then-O1", "O1"), ("cases/O1-then-O2", "O2")]
     {

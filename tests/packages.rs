@@ -165,6 +165,12 @@ fn one_program_of_a_package_may_be_named() {
     let missing = run(["inspect".to_owned(), name("/usr/bin/c")]);
     assert_eq!(missing.status, 2);
     assert!(missing.stderr.contains("no program of this name in the package"), "{}", missing.stderr);
+    // Nor is a file that is no package the member it is asked for, and what was asked for by name may not be missing.
+    let plain = testdata("dwarf/gcc12-O2").display().to_string();
+    assert_eq!(run(["check".to_owned(), format!("{plain}!/usr/sbin/nginx")]).status, 2);
+    let text = write(directory.path(), "text.tar", &tar(&[("readme", b"nothing to run")]));
+    let member = format!("{}!/usr/sbin/nginx", text.display());
+    assert_eq!(run(["check".to_owned(), member, "--allow-empty".to_owned()]).status, 2);
     // Two builds in packages are compared so.
     let same = run(["diff".to_owned(), name("/usr/bin/a"), name("/usr/bin/b"), "--exit-code".to_owned()]);
     assert_eq!(same.status, 0, "{}{}", same.stdout, same.stderr);
@@ -183,4 +189,24 @@ fn a_stream_that_asks_for_much_memory_is_refused() {
     let target = write(directory.path(), "greedy.tar.xz", &output.stdout);
     let (status, report) = json(["inspect".as_ref(), target.as_os_str()]);
     assert_eq!((status, &report["targets"][0]["status"]), (2, &"failed".into()), "{report}");
+}
+
+#[test]
+fn the_rest_of_a_stream_that_was_too_large_is_not_taken_for_the_whole() {
+    use std::io::Write as _;
+    let mut child = common::flagaudit()
+        .args(["inspect", "--limit", "stream-bytes=65536", "-f", "json", "-"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("started");
+    let mut input = vec![0; 65537];
+    input.extend(program());
+    // It may stop reading.
+    let _ = child.stdin.take().expect("a pipe").write_all(&input);
+    let output = child.wait_with_output().expect("ended");
+    assert_eq!(output.status.code(), Some(2));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("\"failed\"") && !text.contains("gcc"), "{text}");
 }

@@ -22,6 +22,9 @@ const FEW: usize = 64;
 /// Bytes compared at once.
 const WINDOW: usize = 128 << 10;
 
+/// A library by its place and, where that is known, the file there: another may have been there before.
+type LibraryKey = (PathBuf, Option<(u64, u64)>);
+
 /// Targets that belong together.
 #[derive(Debug)]
 pub struct Group {
@@ -38,7 +41,7 @@ pub struct Group {
     /// Servers that may load a module another one refuses.
     servers: OnceLock<Vec<Server>>,
     /// Libraries of the targets, with the first target that asked.
-    libraries: Mutex<BTreeMap<PathBuf, (usize, Subject)>>,
+    libraries: Mutex<BTreeMap<LibraryKey, (usize, Subject)>>,
 }
 
 impl Group {
@@ -144,7 +147,7 @@ impl Group {
     fn keep_libraries(&self, index: usize, found: Vec<Subject>) {
         let mut libraries = lock(&self.libraries);
         for subject in found {
-            let key = subject.place().to_path_buf();
+            let key = (subject.place().to_path_buf(), subject.identity);
             match libraries.get(&key) {
                 // The same answer, whatever the threads do.
                 Some((first, _)) if *first <= index => {}
@@ -254,7 +257,12 @@ fn debug_files(subjects: &[Subject]) -> HashMap<Vec<u8>, Known> {
     let mut known = HashMap::new();
     for subject in subjects {
         if let Some(Glance { build_id: Some(id), separate_debug: true, .. }) = &subject.glance {
-            let file = Known { path: subject.shown().into(), input: subject.input.clone() };
+            // A member is held open; everything else is opened again where it was found.
+            let path = match &subject.member {
+                Some(_) => subject.shown().into(),
+                None => subject.place().to_path_buf(),
+            };
+            let file = Known { path, input: subject.input.clone() };
             known.entry(id.clone()).or_insert(file);
         }
     }

@@ -106,16 +106,18 @@ pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<u8> {
         let judgement = rules::judge(&facts, &policy.for_target(&key), today);
         used.extend(judgement.used);
         let mut findings = judgement.findings;
-        let most = limits.findings;
-        if findings.len() > most {
-            let message = format!("{} findings, the worst {most} are kept", findings.len());
-            facts.problems.push(Problem::notice("too-many-findings", message));
-            findings.truncate(most);
-        }
         if let Some(baseline) = &baseline {
             baseline.keep_new(&mut findings);
         }
         let verdict = rules::verdict(facts.status, &findings, arguments.fail_on.severity());
+        // What counts is kept before what is waived; the verdict is of all.
+        let most = limits.findings;
+        if findings.len() > most {
+            let message = format!("{} findings, the worst {most} are kept", findings.len());
+            facts.problems.push(Problem::notice("too-many-findings", message));
+            findings.sort_by_key(|finding| std::cmp::Reverse((finding.counts(), finding.severity)));
+            findings.truncate(most);
+        }
         listings.trim(&mut facts);
         Judged { checked: Checked { facts, verdict, findings }, used, line: Ok(String::new()) }
     };

@@ -54,6 +54,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<u8> {
     let limits = &arguments.limit;
     let (old, new) = (side(&arguments.old, limits)?, side(&arguments.new, limits)?);
     let saved = (old.saved, new.saved);
+    let unaudited = old.unaudited.max(new.unaudited);
     let (old, new) = pair(old, new)?;
     // Of what was audited now that was said already.
     for (facts, _) in [(&old, saved.0), (&new, saved.1)].iter().filter(|(_, saved)| *saved) {
@@ -77,7 +78,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<u8> {
     if lost {
         complain("not all of both sides could be read; what was lost cannot be compared");
     }
-    Ok(if fails { FINDINGS } else { CLEAN })
+    Ok(unaudited.unwrap_or(if fails { FINDINGS } else { CLEAN }))
 }
 
 /// The targets of one side: one, or those of a saved document.
@@ -86,15 +87,20 @@ struct Side {
     targets: Vec<Facts>,
     /// From a saved document.
     saved: bool,
+    /// The exit status, where something of this side was not audited.
+    unaudited: Option<u8>,
 }
 
 fn side(path: &Path, limits: &[String]) -> anyhow::Result<Side> {
-    let (targets, saved) = match saved(path, targets::limits(limits)?.document_bytes)? {
+    let (targets, unaudited, saved) = match saved(path, targets::limits(limits)?.document_bytes)? {
         Some(targets) if targets.is_empty() => bail!("{}: the document has no target", path.display()),
-        Some(targets) => (targets, true),
-        None => (targets::audit_named(path, limits)?, false),
+        Some(targets) => (targets, None, true),
+        None => {
+            let (targets, unaudited) = targets::audit_named(path, limits)?;
+            (targets, unaudited, false)
+        }
     };
-    Ok(Side { name: path.to_path_buf(), targets, saved })
+    Ok(Side { name: path.to_path_buf(), targets, saved, unaudited })
 }
 
 /// Takes one target of each side: the only one, or the one of the same name as the only one of the other side.

@@ -113,13 +113,16 @@ impl TargetArguments {
     fn member(&self, name: PathBuf, package: PathBuf, member: &str, limits: &Limits) -> Expanded {
         let mut expanded = self.one(package, limits);
         let wanted = |subject: &Subject| {
-            let found = subject.member.as_deref().unwrap_or_default();
-            // Of a damaged package it is not known what is in it.
-            found.is_empty() || found.trim_start_matches('/') == member.trim_start_matches('/')
+            match subject.member.as_deref() {
+                Some(found) => found.trim_start_matches('/') == member.trim_start_matches('/'),
+                // Of a damaged package it is not known what is in it; what is no package has no members.
+                None => subject.refused.is_some(),
+            }
         };
         expanded.summary = Summary::default();
         expanded.subjects.retain(wanted);
-        if expanded.subjects.is_empty() && expanded.notes.is_empty() {
+        if expanded.subjects.is_empty() {
+            expanded.notes.clear();
             let why = "no program of this name in the package".to_owned();
             expanded.subjects.push(Subject::refused(name, Origin::Archive, why));
         }

@@ -58,8 +58,7 @@ pub(super) fn run(arguments: &PolicyArguments) -> anyhow::Result<u8> {
         PolicyCommand::Init { from, name } => {
             let facts = targets::audit_one(from);
             if facts.status == Status::Failed {
-                let why: Vec<&str> = facts.problems.iter().map(|p| p.message.as_str()).collect();
-                bail!("{}: {}", from.display(), why.join("; "));
+                bail!("{}", super::failure(&facts));
             }
             print(init::init(&facts, name).as_bytes())
         }

@@ -105,15 +105,16 @@ pub(super) fn audit_one(path: &Path) -> Facts {
     audit::audit(&Subject::new(path, Origin::File), &Options::default())
 }
 
-/// Audits what one name on the command line stands for, with default options.
-pub(super) fn audit_named(path: &Path, limits: &[String]) -> anyhow::Result<Vec<Facts>> {
+/// Audits what one name on the command line stands for, with default options; and the exit status, where something was not
+/// audited.
+pub(super) fn audit_named(path: &Path, limits: &[String]) -> anyhow::Result<(Vec<Facts>, Option<u8>)> {
     let arguments = TargetArguments {
         targets: vec![path.to_path_buf()],
         limit: limits.to_vec(),
         ..TargetArguments::default()
     };
     let mut targets = Vec::new();
-    arguments.audit(
+    let tally = arguments.audit(
         true,
         |facts| facts,
         |facts| {
@@ -121,7 +122,7 @@ pub(super) fn audit_named(path: &Path, limits: &[String]) -> anyhow::Result<Vec<
             ControlFlow::Continue(())
         },
     )?;
-    Ok(targets)
+    Ok((targets, tally.status()))
 }
 
 /// The limits that `--limit` asks for.
@@ -175,7 +176,7 @@ impl TargetArguments {
         progress.clear();
         tally.take(&named, &group);
         // Of a single target there is nothing to print before it is complete.
-        let interrupt = if known == Some(1) {
+        let interrupt = if known == Some(1) && !self.libraries {
             None
         } else {
             Some(Interrupt::watch().context("signals cannot be handled")?)

@@ -27,7 +27,7 @@ mod x86_64;
 
 pub use features::State;
 use features::{Arguments, Features, Scratch};
-pub use shape::{CodeShape, Counts, Judged, Run, Unknown, Verdict, claims};
+pub use shape::{CodeShape, Counts, Judged, Run, Unknown, Verdict};
 pub use votes::{Totals, Vote};
 
 /// Which functions are read.
@@ -179,8 +179,29 @@ fn judge_known(image: &Image, machine: Machine, functions: &[Function], selectio
     }
     states(image, machine, functions, &selected, &measured, &mut shape);
     shape.votes = shape.totals.votes(machine.arguments, machine.high);
-    verdict::settle(&mut shape, !matches!(selection, Selection::Sample(_)));
+    let neighbours = match selection {
+        Selection::Sample(_) => Vec::new(),
+        Selection::All | Selection::Ranges(_) => neighbours(functions, &selected),
+    };
+    verdict::settle(&mut shape, &neighbours);
     shape
+}
+
+/// Stretches of the selection, by position in it, between which no other function lies: what was not asked for is no part
+/// of a run.
+fn neighbours(functions: &[Function], selected: &[usize]) -> Vec<Range<usize>> {
+    let mut stretches: Vec<Range<usize>> = Vec::new();
+    let mut before: Option<usize> = None;
+    for (position, &index) in selected.iter().enumerate() {
+        let apart =
+            |before: usize| functions.get(before + 1..index).unwrap_or_default().iter().any(|f| !f.cold);
+        match stretches.last_mut() {
+            Some(stretch) if !before.is_some_and(apart) => stretch.end = position + 1,
+            _ => stretches.push(position..position + 1),
+        }
+        before = Some(index);
+    }
+    stretches
 }
 
 fn code_limit(image: &Image, left_out: u64) -> Problem {

@@ -1,6 +1,6 @@
 //! All claims about the level, and those that disagree.
 
-use super::{Whole, Witnessed, claimed_level, is_judged, is_live, reason};
+use super::{Whole, Witnessed, is_judged, is_live, reason};
 use crate::compiler::Level;
 use crate::evidence::{Claim, Scope, Source, Strength};
 use crate::facts::{Conflict, Unit, UnitKind};
@@ -90,7 +90,7 @@ pub(super) fn conflicts(seen: &Witnessed, declared: Level) -> Vec<Conflict> {
     }
     // Recorded command lines that cannot be attributed must at least name levels that some unit has.
     for claim in seen.claims.iter().filter(|c| c.strength == Strength::Recorded) {
-        let level = claimed_level(claim);
+        let level = claim.level();
         // What is said of a unit was held against that unit already.
         if claim.scope == Scope::Unit || claim.scope == Scope::Ranges && !seen.notes_meet_units(level) {
             continue;

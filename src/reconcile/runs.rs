@@ -32,7 +32,16 @@ pub(super) fn locate(seen: &Witnessed) -> Vec<FunctionRun> {
     runs.extend(suspects(seen, &runs));
     runs.sort_by_key(|run| (run.start, run.end));
     for run in &mut runs {
-        if run.unit.is_some() {
+        let dark = |range: &Range<u64>| {
+            let undescribed = &seen.account.undescribed;
+            let after = undescribed.partition_point(|r| r.end <= range.start);
+            undescribed.get(after).is_some_and(|r| r.start < range.end)
+        };
+        let whole = run.start..run.end;
+        // A run that reaches into code no unit describes is not the unit's alone.
+        if run.unit.is_some()
+            || seen.code.within(&whole).any(|(range, state)| *state == State::O0 && dark(range))
+        {
             continue;
         }
         let of_unit = |live: &Vec<Range<u64>>| live.iter().any(|r| r.start < run.end && run.start < r.end);

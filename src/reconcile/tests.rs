@@ -34,3 +34,57 @@ fn a_note_on_a_little_code_does_not_speak_of_the_rest() {
     // A program built with notes has code of other origin in it, too: there it is the analogy that holds.
     assert_eq!(with_note(100..1000).optimization.level, Level::O2);
 }
+
+/// A unit as the reader of debug information gives it.
+fn dwarf_unit(
+    name: &str,
+    comp_dir: &str,
+    producer: Option<&str>,
+) -> crate::evidence::dwarf_producer::DwarfUnit {
+    crate::evidence::dwarf_producer::DwarfUnit {
+        name: name.into(),
+        comp_dir: comp_dir.into(),
+        producer: producer.map(|words| words.as_bytes().into()),
+        language: None,
+        version: 5,
+        ranges: Vec::new(),
+        kind: crate::evidence::dwarf_producer::DwarfUnitKind::Compile,
+        dwo_id: None,
+        macros: None,
+        defined: None,
+        at: crate::evidence::Place { section: ".debug_info".to_owned(), offset: 0 },
+    }
+}
+
+#[test]
+fn a_unit_without_producer_does_not_shift_the_libraries_of_the_others() {
+    let gcc = "GNU C17 12.2.0 -mtune=generic -march=x86-64 -g";
+    let units = [
+        dwarf_unit("a.c", "/w", None),
+        dwarf_unit("crypto/evp/e_aes.c", "/build/openssl-3.0.9", Some(gcc)),
+        dwarf_unit("main.c", "/w", Some(gcc)),
+    ];
+    let mut understood = units::understand(&units, None);
+    assert_eq!(understood.libraries.len(), understood.units.len());
+    assert_eq!(understood.units[1].kind, UnitKind::Library);
+    understood.own_library(Some(b"libcrypto.so.3"));
+    assert!(understood.units.iter().all(|unit| unit.kind == UnitKind::Source), "{:?}", understood.units);
+}
+
+#[test]
+fn a_processor_is_known_only_if_every_unit_tells() {
+    let gcc = "GNU C17 12.2.0 -mtune=generic -march=x86-64 -g -O2";
+    let of = |second: &str| {
+        let mut understood = units::understand(
+            &[dwarf_unit("a.c", "/w", Some(gcc)), dwarf_unit("b.c", "/w", Some(second))],
+            None,
+        );
+        understood.units.iter_mut().for_each(|unit| unit.text_bytes = 100);
+        let mut cpu = crate::facts::Cpu::default();
+        units::cpu(&understood.units, &mut cpu);
+        cpu.baseline.value
+    };
+    assert_eq!(of(&gcc.replace("x86-64", "x86-64-v3")).as_deref(), Some("x86-64-v3"));
+    assert_eq!(of("Debian clang version 16.0.6"), None, "records nothing");
+    assert_eq!(of(&gcc.replace("x86-64", "some-later-processor")), None);
+}

@@ -113,6 +113,7 @@ pub fn understand(dwarf: &[DwarfUnit], member: Option<&str>) -> Units {
                 _ => name,
             };
             result.units.push(Unit { kind, note: Some(note), ..blank(name, comp_dir, member, unit) });
+            result.libraries.push(None);
             continue;
         };
         // Neighbours mostly share their producer; only others are looked up by their text.
@@ -325,13 +326,19 @@ pub fn compiler_declared(line: &str) -> Option<CompilerSeen> {
     })
 }
 
-/// The processor that recorded options ask for: the highest baseline of any unit.
+/// The processor that recorded options ask for: the highest baseline of any unit, known if every unit with code tells.
+/// `flags` are those of the units that do.
 pub fn cpu(units: &[Unit], cpu: &mut Cpu) {
-    let judged = units.iter().filter(|u| u.kind == UnitKind::Source && u.flags_recorded);
     let mut flags: Vec<String> = Vec::new();
     let mut highest: Option<String> = None;
     let mut last: Option<&Arc<Vec<String>>> = None;
-    for unit in judged {
+    let mut silent = false;
+    let own = units.iter().filter(|unit| matches!(unit.kind, UnitKind::Source | UnitKind::Skeleton));
+    for unit in own {
+        if !unit.flags_recorded {
+            silent |= unit.text_bytes > 0;
+            continue;
+        }
         // Units of one program mostly have the same options.
         if last.is_some_and(|last| Arc::ptr_eq(last, &unit.flags)) {
             continue;
@@ -343,6 +350,7 @@ pub fn cpu(units: &[Unit], cpu: &mut Cpu) {
                 flags.push(flag);
             }
         }
+        silent |= need.baseline.is_none() && unit.text_bytes > 0;
         if let Some(baseline) = need.baseline
             && highest.as_deref().is_none_or(|known| known < baseline)
         {
@@ -350,7 +358,7 @@ pub fn cpu(units: &[Unit], cpu: &mut Cpu) {
         }
     }
     cpu.flags = flags;
-    if let Some(highest) = highest {
+    if let Some(highest) = highest.filter(|_| !silent) {
         cpu.baseline = Held::new(highest, Strength::Recorded, Source::DwarfProducer);
     }
 }

@@ -33,7 +33,7 @@
 //! Claims about different parts of a file are no conflict: a mixed build is reported by `unoptimized-code`.
 
 use super::check::{Context, Draft, Outcome};
-use super::{Rule, levels, unoptimized_code};
+use super::{Rule, unoptimized_code};
 use crate::compiler::Satisfies;
 use crate::evidence::{Claim, Strength};
 use crate::facts::Conflict;
@@ -106,9 +106,7 @@ fn value(claim: &Claim) -> String {
 fn hides_lower(context: &Context<'_>, conflict: &Conflict) -> bool {
     let Some(minimum) = &context.policy.optimization.minimum else { return false };
     let firmest = |wanted: Satisfies| {
-        let meets = |claim: &&Claim| {
-            levels::claim_level(claim).is_some_and(|level| level.satisfies(minimum.value) == wanted)
-        };
+        let meets = |claim: &&Claim| claim.level().satisfies(minimum.value) == wanted;
         conflict.claims.iter().filter(meets).map(|claim| rank(claim.strength)).max()
     };
     firmest(Satisfies::Yes).is_some_and(|good| firmest(Satisfies::No).is_some_and(|bad| bad >= good))

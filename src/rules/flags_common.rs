@@ -191,10 +191,10 @@ pub fn trace(facts: &Facts, pattern: &Pattern) -> Option<bool> {
     let instrumentation = &facts.instrumentation;
     if let Some(which) = text.strip_prefix("-fsanitize=") {
         let found = instrumentation.sanitizers.value.as_ref()?;
-        return match which {
-            "*" => Some(!found.is_empty()),
-            which => Some(found.iter().any(|name| name == which)),
-        };
+        let seen = if which == "*" { !found.is_empty() } else { found.iter().any(|name| name == which) };
+        // Only those that cannot do without their run-time library are known not to be there.
+        let shows = matches!(which, "address" | "hwaddress" | "memory" | "thread" | "leak");
+        return if seen { Some(true) } else { shows.then_some(false) };
     }
     match text {
         "--coverage" | "-coverage" | "-fprofile-arcs" | "-ftest-coverage" => instrumentation.coverage.value,

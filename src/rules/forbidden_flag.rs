@@ -203,7 +203,11 @@ mod tests {
     fn a_trace_in_the_file_serves_where_no_record_is_left() {
         let mut facts = stripped(Level::O2);
         facts.instrumentation.sanitizers = Held::new(Vec::new(), Strength::Structural, Source::Imports);
-        assert_passed(&facts, &forbids(&["-fsanitize=*"]), ID);
+        assert_passed(&facts, &forbids(&["-fsanitize=address"]), ID);
+        // What only traps needs no run-time library and leaves no trace.
+        for left_open in ["-fsanitize=*", "-fsanitize=undefined"] {
+            assert_eq!(only(&facts, &forbids(&[left_open]), ID).status, FindingStatus::Undetermined);
+        }
         facts.instrumentation.sanitizers =
             Held::new(vec!["address".into()], Strength::Structural, Source::Imports);
         assert_eq!(only(&facts, &forbids(&["-fsanitize=*"]), ID).status, FindingStatus::Violation);

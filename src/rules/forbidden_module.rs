@@ -32,8 +32,7 @@
 
 use super::Rule;
 use super::check::{Context, Draft, Outcome};
-use super::nginx_common::{found, held_against};
-use crate::evidence::Strength;
+use super::nginx_common::{found, held_against, known_by};
 use crate::facts::{Linkage, Module};
 use crate::finding::Severity;
 use crate::nginx::catalogue;
@@ -67,7 +66,7 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
                     let message = format!("{} is in this nginx{how}", module.name);
                     drafts.push(
                         Draft::violation(format!("module:{}", module.name), message)
-                            .evidence(Strength::Structural, &module.sources)
+                            .evidence(known_by(modules).0, &module.sources)
                             .policy(&entry.at)
                             .module(module.name.clone())
                             .remedy(how_to_remove(module)),

@@ -100,19 +100,16 @@ pub fn declared_level(facts: &Facts) -> Option<(Level, &Claim)> {
         {
             continue;
         }
-        let Some(level) = claim_level(claim) else { continue };
+        let level = claim.level();
+        if level == Level::Unknown {
+            continue;
+        }
         if found.is_some_and(|(known, _)| known != level) {
             return None;
         }
         found = found.or(Some((level, claim)));
     }
     found
-}
-
-/// The level a claim speaks of.
-pub fn claim_level(claim: &Claim) -> Option<Level> {
-    let word = claim.value.as_str()?;
-    word.trim_start_matches('-').parse().ok().filter(|level| *level != Level::Unknown)
 }
 
 /// A level that is only known as `optimized`, made sharper by a declaration that it agrees with.

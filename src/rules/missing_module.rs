@@ -35,8 +35,7 @@
 
 use super::Rule;
 use super::check::{Context, Draft, Outcome};
-use super::nginx_common::{all_dynamic, found, held_against, how_to_add};
-use crate::evidence::{Source, Strength};
+use super::nginx_common::{all_dynamic, found, held_against, how_to_add, known_by};
 use crate::facts::Module;
 use crate::finding::Severity;
 use crate::policy::{At, Pattern};
@@ -65,8 +64,9 @@ fn missing<'a>(context: &Context<'a>, modules: &[Module], entry: &'a At<Pattern>
     let text = &entry.value.text;
     let matching = found(modules, &entry.value);
     if matching.is_empty() {
+        let (strength, sources) = known_by(modules);
         let draft = Draft::violation(format!("module:{text}"), format!("{text} is not in this nginx"))
-            .evidence(Strength::Structural, &[Source::ModuleTable])
+            .evidence(strength, &sources)
             .policy(&entry.at)
             .module(text.clone())
             .remedy(how_to_add(context, &entry.value));

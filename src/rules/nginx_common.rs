@@ -3,6 +3,7 @@
 use super::check::{Context, Draft, Outcome};
 use super::config_common::{CONFIG_RULES, NO_CONFIGURATION};
 use super::{Judgement, TABLE, waivers};
+use crate::evidence::{Source, Strength};
 use crate::facts::{ConfigureArgument, Linkage, Module, ModuleOrigin, Nginx};
 use crate::nginx::catalogue;
 use crate::nginx::version::{family, nginx_version};
@@ -19,6 +20,20 @@ const NGINX_RULES: [&str; 6] = [
     "forbidden-configure-argument",
     "disallowed-product-version",
 ];
+
+/// How firmly the list of modules stands, and whose it is: the program's own table, or what its text declares.
+pub fn known_by(modules: &[Module]) -> (Strength, Vec<Source>) {
+    let mut sources: Vec<Source> = modules.iter().flat_map(|module| module.sources.iter().copied()).collect();
+    sources.sort_unstable();
+    sources.dedup();
+    let structural = [Source::ModuleTable, Source::Symbols, Source::Imports];
+    let strength = if sources.iter().any(|s| structural.contains(s)) {
+        Strength::Structural
+    } else {
+        Strength::Declared
+    };
+    (strength, sources)
+}
 
 /// One remark where the policy asks for nginx things and the target is no nginx server, instead of one a rule.
 pub fn remark_not_nginx(context: &Context<'_>, judgement: &mut Judgement) {

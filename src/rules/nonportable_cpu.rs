@@ -61,7 +61,10 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     let recorded = cpu_need(&cpu.flags).baseline;
     let need = cpu.baseline.value.as_deref().or(recorded);
     let native = levels::own_units(context.facts).iter().any(|unit| is_native(&unit.flags));
-    let Some(need) = need.and_then(|name| rank(name).map(|rank| (name, rank))) else {
+    // What some units ask for is a lower bound: it can break the policy, and cannot meet it.
+    let meets = |rank: &Rank| rank.arm == limit.arm && rank.level <= limit.level;
+    let need = need.and_then(|name| rank(name).map(|rank| (name, rank)));
+    let Some(need) = need.filter(|(_, rank)| cpu.baseline.value.is_some() || !meets(rank)) else {
         let draft = Draft::undetermined(
             "cpu",
             format!("nothing tells what processor the code needs (policy: {})", wanted.value),
@@ -73,7 +76,7 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
         return Outcome::Checked(vec![draft]);
     };
     let (name, rank) = need;
-    if rank.arm == limit.arm && rank.level <= limit.level {
+    if meets(&rank) {
         return Outcome::Checked(Vec::new());
     }
     let how = if native { ", compiled for the machine it was built on" } else { "" };

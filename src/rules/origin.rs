@@ -2,7 +2,6 @@
 //! which of the product's own options to change.
 
 use super::check::{Context, UnitHit};
-use super::levels::claim_level;
 use crate::compiler::options::{level_of, split_shell};
 use crate::compiler::{Level, Satisfies};
 use crate::evidence::{Scope, Strength};
@@ -29,7 +28,10 @@ pub fn known(context: &Context<'_>, units: &[UnitHit<'_>], level: Level) -> Vec<
     let mut others = Vec::new();
     for claim in facts.optimization.claims.iter().filter(|claim| claim.fact == "optimization.level") {
         // Claims about other units say nothing of these; those about the same ones are shown in their own words.
-        let Some(says) = claim_level(claim).filter(|_| claim.scope != Scope::Unit) else { continue };
+        let says = claim.level();
+        if says == Level::Unknown || claim.scope == Scope::Unit {
+            continue;
+        }
         let quote =
             claim.quote.clone().unwrap_or_else(|| format!("{} ({})", says.flag(), claim.source.as_str()));
         if claim.strength == Strength::Declared {

@@ -32,8 +32,7 @@
 
 use super::Rule;
 use super::check::{Context, Draft, Outcome, listed};
-use super::nginx_common::{is_infrastructure, missing_list};
-use crate::evidence::{Source, Strength};
+use super::nginx_common::{is_infrastructure, known_by, missing_list};
 use crate::facts::{Module, ModuleOrigin};
 use crate::finding::Severity;
 use crate::nginx::catalogue;
@@ -86,8 +85,9 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
         if number == 1 { "is" } else { "are" },
         listed(&names, 6)
     );
+    let (strength, sources) = known_by(modules);
     let mut draft = Draft::violation(format!("modules:{}", keys.join(",")), message)
-        .evidence(Strength::Structural, &[Source::ModuleTable])
+        .evidence(strength, &sources)
         .policy(&exact.at)
         .remedy("configure without them, or list them under nginx.modules.allow");
     if let [module] = unlisted.as_slice() {

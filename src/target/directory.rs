@@ -125,7 +125,10 @@ impl Iterator for Files {
                     return Some(Err((place, error.to_string())));
                 }
                 Some(Ok(entry)) => {
-                    let Ok(kind) = entry.file_type() else { continue };
+                    let kind = match entry.file_type() {
+                        Ok(kind) => kind,
+                        Err(error) => return Some(Err((entry.path(), error.to_string()))),
+                    };
                     if kind.is_dir() {
                         self.pending.push(entry.path());
                     } else if kind.is_file() {

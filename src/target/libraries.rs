@@ -306,10 +306,8 @@ impl Resolver {
         let no_default =
             objects.get(at).is_some_and(|object| object.candidate.linkage.flags_1 & DF_1_NODEFLIB != 0);
         if !no_default || loader.musl {
-            let conf = self
-                .conf
-                .get_or_init(|| if loader.musl { Vec::new() } else { places::configured(&self.root) });
             if !loader.musl {
+                let conf = self.conf.get_or_init(|| places::configured(&self.root));
                 folders.extend(conf.iter().map(|folder| (folder.clone(), FoundBy::Configuration)));
             }
             folders.extend(loader.default_folders(&self.root).map(|folder| (folder, FoundBy::Default)));

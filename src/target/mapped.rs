@@ -4,22 +4,19 @@
 //! that were deleted or replaced, but following them takes `CAP_SYS_ADMIN` or `CAP_CHECKPOINT_RESTORE`. Without it a
 //! file counts only if the one at its name has the inode that is mapped.
 
-use crate::image::confined::open_regular;
+use super::process::{DELETED, opened};
 use crate::image::{Input, confined};
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Most bytes read of a list of mappings; a process with 100,000 mappings has about 10 MiB.
 const MOST_BYTES: u64 = 64 << 20;
 /// Most files looked at.
 const MOST_FILES: usize = 4096;
-/// What the kernel adds to the name of a file that is no longer there.
-const DELETED: &[u8] = b" (deleted)";
 
 /// `ESRCH` of Linux: no such process.
 const ESRCH: i32 = 3;
@@ -142,12 +139,6 @@ fn file(folder: &Path, line: &Line<'_>) -> Mapped {
     });
     let replaced = name.ends_with(DELETED) || on_disk.is_some();
     Mapped { path, replaced, bytes, on_disk: on_disk.map(|(input, _)| input) }
-}
-
-fn opened(path: &Path) -> Option<(Input, (u64, u64))> {
-    let file = open_regular(path).ok()?;
-    let found = file.metadata().ok()?;
-    Some((Input::file(file).ok()?, (found.dev(), found.ino())))
 }
 
 #[cfg(test)]

@@ -31,7 +31,14 @@ pub struct Package {
 /// Opens a target as a package. `Err` gives it back as it is if it is none, with its bytes where they could be read
 /// only once.
 pub fn open(subject: Subject, limits: &Limits) -> Result<Package, Box<Subject>> {
-    let Ok(input) = subject.open(limits.stream_bytes) else { return Err(Box::new(subject)) };
+    let input = match subject.open(limits.stream_bytes) {
+        Ok(input) => input,
+        // What was read of a stream is gone: a second try would take the rest of it for the whole.
+        Err(error) if subject.origin == Origin::Stdin => {
+            return Err(Box::new(Subject { refused: Some(error.to_string()), ..subject }));
+        }
+        Err(_) => return Err(Box::new(subject)),
+    };
     // Standard input can be read only once. A file is not held open: there may be more of them than a process may have.
     let kept = (subject.origin == Origin::Stdin).then(|| input.clone());
     let subject = Subject { input: subject.input.clone().or(kept), ..subject };
@@ -155,6 +162,10 @@ fn kind(input: &Input) -> Option<Kind> {
     let mut start = [0; 512];
     let got = input.read_at(0, &mut start).ok()?;
     let start = start.get(..got)?;
+    // A program is one, whatever its free bytes would make of it.
+    if start.starts_with(&object::elf::ELFMAG) {
+        return None;
+    }
     // deb(5): the first member of the archive is named so.
     if start.starts_with(b"!<arch>\ndebian-binary") {
         return Some(Kind::Deb);

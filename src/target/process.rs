@@ -19,7 +19,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// What the kernel adds to the name of a file that is no longer there.
-const DELETED: &[u8] = b" (deleted)";
+pub(super) const DELETED: &[u8] = b" (deleted)";
 /// Flag of a kernel thread in `/proc/N/stat` (`PF_KTHREAD` in `include/linux/sched.h`).
 const KERNEL_THREAD: u64 = 0x0020_0000;
 /// Longest command line kept, in bytes.
@@ -265,7 +265,7 @@ fn named_file(text: &Path, identity: (u64, u64), root: &Path) -> NamedFile {
     }
 }
 
-fn opened(path: &Path) -> Option<(Input, (u64, u64))> {
+pub(super) fn opened(path: &Path) -> Option<(Input, (u64, u64))> {
     let file = open_regular(path).ok()?;
     let found = file.metadata().ok()?;
     Some((Input::file(file).ok()?, (found.dev(), found.ino())))

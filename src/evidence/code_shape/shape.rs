@@ -1,7 +1,6 @@
 //! What the machine code says: the types, and the claims made of them.
 
 use super::{MIN_FUNCTIONS, State, Totals, Vote};
-use crate::evidence::{Claim, Scope, Source, Strength};
 use crate::facts::{Problem, TailCalls};
 use std::ops::Range;
 
@@ -204,35 +203,5 @@ impl CodeShape {
             ratio: tail_calls as f64 / functions as f64,
             scope: scope.to_owned(),
         })
-    }
-}
-
-/// The claims of this witness: the level of the whole, and of each run where they differ.
-pub fn claims(shape: &CodeShape) -> Vec<Claim> {
-    let claim = |level: &str, scope, quote: String| Claim {
-        fact: "optimization.level".to_owned(),
-        value: serde_json::Value::from(level),
-        strength: Strength::Inferred,
-        source: Source::CodeShape,
-        scope,
-        at: None,
-        quote: Some(quote),
-    };
-    match shape.verdict {
-        Verdict::O0 => vec![claim("O0", Scope::File, shape.sentence.clone())],
-        Verdict::Optimized => vec![claim("optimized", Scope::File, shape.sentence.clone())],
-        Verdict::Mixed => shape
-            .runs
-            .iter()
-            .map(|run| {
-                let level = if run.state == State::O0 { "O0" } else { "optimized" };
-                let quote = format!(
-                    "{} of {} functions from {:#x} to {:#x}",
-                    run.functions, run.decided, run.start, run.end
-                );
-                claim(level, Scope::Ranges, quote)
-            })
-            .collect(),
-        Verdict::Unknown(_) => Vec::new(),
     }
 }

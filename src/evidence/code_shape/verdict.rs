@@ -1,6 +1,7 @@
 //! From states and votes to a verdict on the whole, with its sentence.
 
 use super::{CodeShape, MIN_FUNCTIONS, Run, State, Unknown, Verdict, segments};
+use std::ops::Range;
 
 /// Votes that must be for `-O0`, or all but one where fewer are cast.
 const MAJORITY: usize = 3;
@@ -12,10 +13,11 @@ const RELOADS_O0: u64 = 20;
 /// … and below this the whole cannot be unoptimized.
 const RELOADS_OPTIMIZED: u64 = 10;
 
-/// Fills in runs, strays, verdict and sentence. A sample has gaps, and so no runs.
-pub(super) fn settle(shape: &mut CodeShape, with_runs: bool) {
-    if with_runs {
-        find_runs(shape);
+/// Fills in runs, strays, verdict and sentence. Runs are looked for in each of the stretches of neighbouring functions; a
+/// sample has none.
+pub(super) fn settle(shape: &mut CodeShape, stretches: &[Range<usize>]) {
+    if !stretches.is_empty() {
+        find_runs(shape, stretches);
     }
     shape.verdict = decide(shape);
     if shape.verdict == Verdict::Optimized {
@@ -25,7 +27,7 @@ pub(super) fn settle(shape: &mut CodeShape, with_runs: bool) {
     shape.sentence = sentence(shape);
 }
 
-fn find_runs(shape: &mut CodeShape) {
+fn find_runs(shape: &mut CodeShape, stretches: &[Range<usize>]) {
     let states: Vec<State> = shape.functions.iter().map(|j| j.state).collect();
     let frames_are_rare = frames_are_rare(shape);
     let mut runs: Vec<Run> = Vec::new();
@@ -35,12 +37,15 @@ fn find_runs(shape: &mut CodeShape) {
                 && wanted == State::O0
                 && shape.functions.get(position).is_some_and(|function| function.frame_pointer)
         };
-        for segment in segments::find(&states, wanted, fits_in) {
-            let (Some(first), Some(last)) =
-                (shape.functions.get(segment.first), shape.functions.get(segment.last))
-            else {
-                continue;
-            };
+        let in_stretch = |stretch: &Range<usize>| {
+            let states = states.get(stretch.clone()).unwrap_or_default();
+            let from = stretch.start;
+            let found = segments::find(states, wanted, |position| fits_in(from + position));
+            found.into_iter().map(move |segment| (from, segment))
+        };
+        for (from, segment) in stretches.iter().flat_map(in_stretch) {
+            let at = |position: usize| shape.functions.get(from + position);
+            let (Some(first), Some(last)) = (at(segment.first), at(segment.last)) else { continue };
             runs.push(Run {
                 start: first.start,
                 end: last.end,

@@ -39,7 +39,7 @@ pub(super) fn headline(facts: &Facts) -> Option<String> {
             }
         }
     };
-    let unknown = optimization.text.unknown;
+    let unknown = optimization.judged_unknown();
     let rest = if was_read && doubt(optimization).is_none() && !optimization.complete && unknown > 0 {
         let share = percent(unknown, optimization.text.bytes);
         paint(YELLOW, &format!("; {share} % of the text is unknown"))
@@ -52,7 +52,7 @@ pub(super) fn headline(facts: &Facts) -> Option<String> {
 /// What keeps the answer from being one about the whole, unless it is a mere remnant.
 fn doubt(optimization: &Optimization) -> Option<String> {
     let text = &optimization.text;
-    match text.unknown {
+    match optimization.judged_unknown() {
         _ if optimization.complete || optimization.level == Level::Unknown => None,
         0 => Some("nothing tells of some units".to_owned()),
         unknown if text.is_remnant(unknown) => None,
@@ -192,6 +192,12 @@ mod tests {
                 complete,
                 text,
                 sources: sources.to_vec(),
+                by_level: vec![LevelShare {
+                    level: Level::Unknown,
+                    units: 0,
+                    functions: 0,
+                    text_bytes: unknown,
+                }],
                 ..Optimization::default()
             };
             anstream::adapter::strip_str(&headline(&facts).unwrap()).to_string()

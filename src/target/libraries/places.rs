@@ -119,6 +119,8 @@ pub(super) fn expand(text: &[u8], origin: Option<&Path>, loader: &Loader) -> Vec
         all = all
             .iter()
             .flat_map(|one| values.iter().map(move |value| [one.as_slice(), value].concat()))
+            // No file has a longer name (Linux `PATH_MAX`).
+            .filter(|one| one.len() <= 4096)
             .take(16)
             .collect();
         rest = left;
@@ -154,6 +156,10 @@ fn read_configuration(root: &Path, path: &Path, depth: usize, files: &mut usize,
             None | Some(b"hwcap") => {}
             Some(b"include") => {
                 for pattern in words {
+                    *files += 1;
+                    if *files > MOST_FILES {
+                        return;
+                    }
                     let pattern = Path::new(OsStr::from_bytes(pattern));
                     let pattern = path.parent().unwrap_or(Path::new("/")).join(pattern);
                     for included in matching(root, &pattern) {

@@ -349,6 +349,9 @@ fn read(from: impl Read, mut keeper: Keeper, limits: &Limits) -> Contents {
                     .refuse(&name, "refused: a sparse file of GNU tar, which is not read".to_owned());
             }
             EntryType::Directory => keeper.contents.events.push((name, Event::Directory)),
+            EntryType::Symlink if link.as_ref().is_some_and(|to| to.len() as u64 > MOST_NAME) => {
+                keeper.contents.refuse(&name, "refused: a link whose target is too long".to_owned());
+            }
             EntryType::Symlink => {
                 let target = String::from_utf8_lossy(&link.unwrap_or_default()).into_owned();
                 keeper.contents.events.push((name, Event::Symlink(target)));

@@ -6,6 +6,7 @@ use super::{Kind, kind, stream};
 use crate::limits::Limits;
 use serde::Deserialize;
 use std::collections::HashMap;
+use std::rc::Rc;
 
 /// Most layers of one image (Docker allows 127).
 const MOST_LAYERS: usize = 512;
@@ -48,38 +49,46 @@ impl Descriptor {
     }
 }
 
+/// An image by its tag: names of its layers, lowest first, or why one has none.
+struct Listed {
+    tag: String,
+    layers: Vec<Result<String, String>>,
+}
+
 /// The file tree of a container image, or `None` if the archive is none. Of several images each has its own tree,
-/// and the names begin with the image's.
+/// and the names begin with the image's. What is listed and not read is refused.
 pub(super) fn image(outer: &Contents, limits: &Limits) -> Option<Contents> {
     let by_name: HashMap<&str, &Found> =
         outer.found.iter().map(|found| (found.name.as_str(), found)).collect();
-    let images = saved(&by_name).or_else(|| indexed(&by_name))?;
     let mut all = Contents::default();
+    let images = saved(&by_name, &mut all).or_else(|| indexed(&by_name, &mut all))?;
     let mut ids = 0;
     let several = images.len() > 1;
-    for (tag, layers) in images {
+    // Images share their lower layers; each is read once.
+    let mut read: HashMap<String, Rc<Contents>> = HashMap::new();
+    for Listed { tag, layers } in images {
         let mut tree = Tree::default();
-        for layer in layers.iter().take(MOST_LAYERS) {
-            let contents = match by_name.get(layer.as_str()) {
-                None => Contents::damaged(format!("the layer {layer} is missing")),
-                Some(found) => match &found.bytes {
-                    Err(why) => Contents::damaged(format!("the layer {layer}: {why}")),
-                    Ok(input) => match kind(input) {
-                        Some(Kind::Tar) => contents::of_plain(input, limits),
-                        _ => match stream::open(input, limits) {
-                            Ok(stream) => contents::of_stream(stream, limits),
-                            Err(error) => Contents::damaged(format!("the layer {layer}: {error}")),
-                        },
-                    },
-                },
+        if layers.len() > MOST_LAYERS {
+            all.refuse("", format!("{tag}: more than {MOST_LAYERS} layers; the rest is not read"));
+        }
+        for layer in layers.into_iter().take(MOST_LAYERS) {
+            let layer = match layer {
+                Ok(layer) => layer,
+                Err(why) => {
+                    all.refuse("", format!("{tag}: {why}"));
+                    continue;
+                }
             };
-            if contents.not_an_archive || contents.single.is_some() {
-                all.found.extend(Contents::damaged(format!("the layer {layer} is no archive")).found);
-                continue;
-            }
-            all.skipped += contents.skipped;
-            // What was refused stays refused, whatever upper layers do.
-            all.found.extend(contents.found.iter().filter(|found| found.bytes.is_err()).cloned());
+            let contents = if let Some(contents) = read.get(&layer) {
+                Rc::clone(contents)
+            } else {
+                let contents = Rc::new(of_layer(&layer, &by_name, limits));
+                all.skipped += contents.skipped;
+                // What was refused stays refused, whatever upper layers do.
+                all.found.extend(contents.found.iter().filter(|found| found.bytes.is_err()).cloned());
+                read.insert(layer, Rc::clone(&contents));
+                contents
+            };
             tree.lay(&contents, &mut ids);
         }
         let files = tree.into_found().into_iter().filter(|found| found.bytes.is_ok());
@@ -89,6 +98,25 @@ pub(super) fn image(outer: &Contents, limits: &Limits) -> Option<Contents> {
     Some(all)
 }
 
+fn of_layer(layer: &str, by_name: &HashMap<&str, &Found>, limits: &Limits) -> Contents {
+    let input = match by_name.get(layer).map(|found| &found.bytes) {
+        None => return Contents::damaged(format!("the layer {layer} is missing")),
+        Some(Err(why)) => return Contents::damaged(format!("the layer {layer}: {why}")),
+        Some(Ok(input)) => input,
+    };
+    let contents = match kind(input) {
+        Some(Kind::Tar) => contents::of_plain(input, limits),
+        _ => match stream::open(input, limits) {
+            Ok(stream) => contents::of_stream(stream, limits),
+            Err(error) => return Contents::damaged(format!("the layer {layer}: {error}")),
+        },
+    };
+    if contents.not_an_archive || contents.single.is_some() {
+        return Contents::damaged(format!("the layer {layer} is no archive"));
+    }
+    contents
+}
+
 fn json<T: for<'a> Deserialize<'a>>(by_name: &HashMap<&str, &Found>, name: &str) -> Option<T> {
     let input = by_name.get(name)?.bytes.as_ref().ok()?;
     let bytes = input.read_vec(0, input.len(), MOST_MANIFEST, "manifest").ok()?;
@@ -96,33 +124,61 @@ fn json<T: for<'a> Deserialize<'a>>(by_name: &HashMap<&str, &Found>, name: &str)
 }
 
 /// Images as `docker save` lists them.
-fn saved(by_name: &HashMap<&str, &Found>) -> Option<Vec<(String, Vec<String>)>> {
+fn saved(by_name: &HashMap<&str, &Found>, refused: &mut Contents) -> Option<Vec<Listed>> {
     let list: Vec<Saved> = json(by_name, "/manifest.json")?;
+    if list.len() > MOST_IMAGES {
+        refused.refuse("", format!("more than {MOST_IMAGES} images; the rest is not read"));
+    }
     let images = list.into_iter().take(MOST_IMAGES).enumerate().map(|(index, image)| {
         let tag = image.tags.unwrap_or_default().into_iter().next();
-        let layers = image.layers.iter().filter_map(|layer| clean(layer.as_bytes()).ok()).collect();
-        (tag.unwrap_or_else(|| format!("image {}", index + 1)), layers)
+        let named =
+            |layer: &String| clean(layer.as_bytes()).map_err(|why| format!("a layer is refused: {why}"));
+        Listed {
+            tag: tag.unwrap_or_else(|| format!("image {}", index + 1)),
+            layers: image.layers.iter().map(named).collect(),
+        }
     });
-    let images: Vec<_> = images.filter(|(_, layers): &(String, Vec<String>)| !layers.is_empty()).collect();
+    let images: Vec<Listed> = images.filter(|image| !image.layers.is_empty()).collect();
     (!images.is_empty()).then_some(images)
 }
 
-/// Images of an OCI layout.
-fn indexed(by_name: &HashMap<&str, &Found>) -> Option<Vec<(String, Vec<String>)>> {
+/// Images of an OCI layout. A manifest that is listed and not there belongs to a platform that was not packed.
+fn indexed(by_name: &HashMap<&str, &Found>, refused: &mut Contents) -> Option<Vec<Listed>> {
     let mut pending: Vec<(String, usize)> = vec![("/index.json".to_owned(), 0)];
     let mut images = Vec::new();
+    let mut left_out = false;
     json::<Manifest>(by_name, "/index.json")?;
     while let Some((name, depth)) = pending.pop() {
-        let Some(manifest) = json::<Manifest>(by_name, &name) else { continue };
-        if depth < MOST_INDICES {
-            let next = manifest.manifests.iter().take(MOST_IMAGES).filter_map(Descriptor::name);
-            pending.extend(next.map(|name| (name, depth + 1)));
+        let Some(manifest) = json::<Manifest>(by_name, &name) else {
+            if by_name.contains_key(name.as_str()) {
+                refused.refuse("", format!("{name} is no manifest that can be read"));
+            }
+            continue;
+        };
+        let named =
+            |one: &Descriptor| one.name().ok_or_else(|| "a digest that names no blob is refused".to_owned());
+        for next in manifest.manifests.iter().map(named) {
+            match next {
+                Ok(next) if depth < MOST_INDICES && pending.len() < MOST_IMAGES => {
+                    pending.push((next, depth + 1));
+                }
+                Ok(_) => left_out = true,
+                Err(why) => refused.refuse("", why),
+            }
         }
-        if !manifest.layers.is_empty() && images.len() < MOST_IMAGES {
-            let layers = manifest.layers.iter().filter_map(Descriptor::name).collect();
-            let digest = name.rsplit('/').next().unwrap_or(&name);
-            images.push((digest.get(..12).unwrap_or(digest).to_owned(), layers));
+        if manifest.layers.is_empty() {
+            continue;
         }
+        if images.len() >= MOST_IMAGES {
+            left_out = true;
+            break;
+        }
+        let digest = name.rsplit('/').next().unwrap_or(&name);
+        let tag = digest.get(..12).unwrap_or(digest).to_owned();
+        images.push(Listed { tag, layers: manifest.layers.iter().map(named).collect() });
+    }
+    if left_out {
+        refused.refuse("", format!("more than {MOST_IMAGES} images; the rest is not read"));
     }
     (!images.is_empty()).then_some(images)
 }

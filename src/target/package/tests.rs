@@ -328,3 +328,22 @@ fn a_damaged_rpm_package_says_what_is_damaged() {
     let (_, refused) = seen(rpm_package(b"", "drpm"), &Limits::default());
     assert_eq!(refused.len(), 1, "{refused:?}");
 }
+
+#[test]
+fn a_program_with_the_check_sum_of_an_archive_is_a_program() {
+    let mut bytes = std::fs::read(crate::evidence::testing::path("gcc12-O0")).unwrap();
+    bytes[148..156].fill(b' ');
+    let sum: u32 = bytes[..512].iter().map(|byte| u32::from(*byte)).sum();
+    bytes[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    assert!(contents::is_tar(&bytes[..512]), "as far as the check sum goes");
+    assert!(open_bytes(bytes, &Limits::default()).is_err());
+}
+
+#[test]
+fn layers_that_are_listed_and_cannot_be_named_are_refused() {
+    let layer = tar(&[("usr/bin/a", ELF)]);
+    let manifest = br#"[{"Layers": ["l.tar", "../x/layer.tar"], "RepoTags": ["edge:1"]}]"#;
+    let (found, refused) = seen(tar(&[("l.tar", &layer), ("manifest.json", manifest)]), &Limits::default());
+    assert_eq!(found, ["/usr/bin/a"]);
+    assert!(refused.iter().any(|(_, why)| why.contains("a layer is refused")), "{refused:?}");
+}

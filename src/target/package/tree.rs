@@ -1,7 +1,7 @@
 //! The file tree that layers make, one laid over the other (OCI image specification, "Image Layer Filesystem Changeset").
 
 use super::contents::{Contents, Event, Found};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// Most links followed for one name (Linux `MAXSYMLINKS`).
 const MOST_LINKS: usize = 40;
@@ -17,17 +17,23 @@ enum Node {
     Symlink(String),
 }
 
+/// Longest name of a file, in bytes.
+const MOST_PATH: usize = 4096;
+
 /// A tree and the layer each name comes from.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     nodes: BTreeMap<String, (usize, Node)>,
     layer: usize,
+    /// Names below which this layer has cleared already: nothing of lower ones comes back.
+    cleared: HashSet<String>,
 }
 
 impl Tree {
     /// Lays one more layer over the tree.
     pub(super) fn lay(&mut self, contents: &Contents, ids: &mut usize) {
         self.layer += 1;
+        self.cleared.clear();
         // Found files get numbers that hold for the whole image; hard links keep sharing theirs.
         let base = *ids;
         *ids += contents.found.len();
@@ -76,6 +82,9 @@ impl Tree {
 
     /// Removes what lower layers have below a name.
     fn remove_below(&mut self, path: &str) {
+        if !self.cleared.insert(path.to_owned()) {
+            return;
+        }
         let layer = self.layer;
         let from = format!("{path}/");
         let gone: Vec<String> = self
@@ -96,6 +105,10 @@ impl Tree {
         let mut todo: Vec<String> = folder.split('/').rev().map(str::to_owned).collect();
         let mut at = String::new();
         while let Some(part) = todo.pop() {
+            // No file has such a name (Linux `PATH_MAX`).
+            if at.len() > MOST_PATH {
+                break;
+            }
             match part.as_str() {
                 "" | "." => continue,
                 ".." => {
