@@ -1,6 +1,7 @@
 //! What several renderers say in the same words.
 
 use super::{CheckReport, Checked, PolicyRef, Verdict};
+use crate::evidence::Strength;
 use crate::facts::{CompilerSeen, Facts};
 use crate::finding::{Finding, FindingStatus, Severity};
 use crate::wording::{grouped, plural};
@@ -100,7 +101,7 @@ pub(super) fn details(finding: &Finding) -> Vec<(&'static str, String)> {
     if !place.is_empty() {
         out.push(("where", place));
     }
-    out.extend(finding.known.iter().map(|line| ("known", line.clone())));
+    out.extend(known(finding).into_iter().map(|line| ("known", line)));
     out.extend(finding.cost.iter().map(|cost| ("cost", cost.clone())));
     out.extend(finding.remedy.iter().map(|remedy| ("fix", remedy.clone())));
     if let Some(waiver) = &finding.waiver {
@@ -113,6 +114,15 @@ pub(super) fn details(finding: &Finding) -> Vec<(&'static str, String)> {
         out.push(("policy", format!("{}:{}  {line}", at.path, at.line).trim_end().to_owned()));
     }
     out
+}
+
+/// How a finding is known, line by line: in the rule's words, else by strength and sources.
+pub(super) fn known(finding: &Finding) -> Vec<String> {
+    if !finding.known.is_empty() || finding.strength == Strength::None {
+        return finding.known.clone();
+    }
+    let sources: Vec<&str> = finding.sources.iter().map(|source| source.words()).collect();
+    vec![format!("{}: {}", finding.strength.as_str(), sources.join("; "))]
 }
 
 /// Where a finding is: a place in a configuration, or units and ranges of the binary.

@@ -151,15 +151,16 @@ fn code_agrees(facts: &Facts, sources: &[Source], of_unit: bool) -> bool {
         && !(of_unit && facts.optimization.text.declared > 0)
 }
 
-/// The unit that a run of functions lies in: by name, else by address.
+/// The unit that a run of functions lies in: by address, since names may stand more than once; by name where units have no
+/// addresses, as in a saved document.
 pub fn unit_of_run<'a>(facts: &'a Facts, run: &FunctionRun) -> Option<&'a Unit> {
     let units = facts.units.as_deref().unwrap_or_default();
-    if let Some(name) = &run.unit
-        && let Some(unit) = units.iter().find(|unit| unit.name == *name)
-    {
-        return Some(unit);
-    }
-    units.iter().find(|unit| unit.ranges.iter().any(|range| range.start < run.end && run.start < range.end))
+    let inside =
+        |unit: &&Unit| unit.ranges.iter().any(|range| range.start < run.end && run.start < range.end);
+    let named = |unit: &&Unit| run.unit.as_ref().is_some_and(|name| unit.name == *name);
+    let by_address =
+        units.iter().find(|unit| inside(unit) && named(unit)).or_else(|| units.iter().find(inside));
+    by_address.or_else(|| units.iter().find(named))
 }
 
 #[cfg(test)]

@@ -2,7 +2,9 @@
 
 use super::map::{self, Item, Layout};
 use crate::compiler::Level;
+use crate::evidence::Strength;
 use crate::facts::{Facts, FunctionRun, FunctionSeen, Unit, UnitKind};
+use crate::reconcile::is_judged;
 use crate::report::escape::terminal;
 use crate::report::shared::clip;
 use serde::Serialize;
@@ -68,17 +70,28 @@ pub(super) fn rows(facts: &Facts, most: usize) -> (Vec<Row>, Vec<Rest>) {
             fill: share.level.as_str(),
         })
         .collect();
-    let unknown = rest
-        .iter()
-        .filter(|rest| rest.level == "unknown")
-        .fold(0u64, |sum, rest| sum.saturating_add(rest.bytes));
-    let described = listed.get(&Level::Unknown).copied().unwrap_or_default().saturating_add(unknown);
     let plain = |name, bytes, fill| Rest { name, level: "", bytes, fill };
-    rest.push(plain("text that nothing describes", text.unknown.saturating_sub(described), "unknown"));
+    let of_toolchain = facts.units.iter().flatten().filter(|unit| in_runtime(unit));
+    let listed_runtime = of_toolchain.fold(0u64, |sum, unit| sum.saturating_add(unit.text_bytes));
     rest.push(plain("units not listed here", cut, "none"));
-    rest.push(plain("toolchain start code, stubs and thunks", text.runtime, "none"));
-    rest.push(plain("padding", text.padding, "none"));
+    // Functions of the start code may be among the rows; nothing is drawn twice.
+    let drawn = rows.iter().map(|row| row.bytes).chain(rest.iter().map(|rest| rest.bytes));
+    let mut left = text.bytes.saturating_sub(drawn.fold(0u64, u64::saturating_add));
+    for (name, bytes) in [
+        ("toolchain start code, stubs and thunks", text.runtime.saturating_sub(listed_runtime)),
+        ("padding", text.padding),
+        ("code without a level of its own", u64::MAX),
+    ] {
+        let bytes = bytes.min(left);
+        left -= bytes;
+        rest.push(plain(name, bytes, "none"));
+    }
     (rows, rest.into_iter().filter(|rest| rest.bytes > 0).collect())
+}
+
+/// Whether the account of the text has a unit among the toolchain's own code.
+fn in_runtime(unit: &Unit) -> bool {
+    unit.kind == UnitKind::Toolchain && unit.strength == Strength::None
 }
 
 /// What the rows of a target are.
@@ -133,8 +146,7 @@ fn of_unit(unit: &Unit) -> Row {
         remark.push(format!("{} overridden", unit.overridden.join(", ")));
     }
     remark.extend(unit.note.clone());
-    let judged =
-        unit.level != Level::Unknown || unit.kind == UnitKind::Source || unit.kind == UnitKind::Skeleton;
+    let judged = is_judged(unit);
     Row {
         name: shown(&name),
         level: unit.level,
@@ -278,5 +290,34 @@ impl Data {
             cells,
             worst,
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cells_sum_to_the_text() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
+        for name in [
+            "dwarf/gcc12-lto-mixed",
+            "dwarf/gcc12-O2",
+            "dwarf/gcc12-fat.o",
+            "elf/musl-static",
+            "elf/gcc12-O0",
+            "shape/dark-around-O2",
+            "shape/gcc-mixed",
+            "cases/mixed-dwarf",
+        ] {
+            let subject = crate::target::Subject::new(root.join(name), crate::facts::Origin::File);
+            let facts = crate::audit::audit(&subject, &crate::audit::Options::default());
+            for most in [1, 100] {
+                let (rows, rest) = rows(&facts, most);
+                let sum =
+                    rows.iter().map(|row| row.bytes).chain(rest.iter().map(|rest| rest.bytes)).sum::<u64>();
+                assert_eq!(sum, facts.optimization.text.bytes, "{name}, {most} rows");
+            }
+        }
     }
 }

@@ -1,10 +1,9 @@
 //! One finding: what, where, how known, what it costs, how to fix, and the policy line that judged.
 
 use super::{BOLD, DIM, GREEN, Options, RED, YELLOW, labelled, paint, terminal, wrapped};
-use crate::evidence::Strength;
 use crate::finding::{Finding, FindingStatus, Severity};
-use crate::report::shared::clip;
-use crate::wording::grouped;
+use crate::report::shared::{clip, finding_word, known};
+use crate::wording::{grouped, plural};
 use std::fmt::Write as _;
 
 /// Units named before the rest is only counted.
@@ -42,13 +41,7 @@ fn finding(out: &mut String, finding: &Finding, options: Options) {
         (_, Severity::Warning) => YELLOW,
         (_, Severity::Note) => GREEN,
     };
-    let word = match finding.status {
-        FindingStatus::Waived => "waived",
-        FindingStatus::Passed => "passed",
-        FindingStatus::NotChecked => "not checked",
-        FindingStatus::Violation | FindingStatus::Undetermined => finding.severity.as_str(),
-    };
-    let head = format!("{word}[{}]:", terminal(&finding.rule));
+    let head = format!("{}[{}]:", finding_word(finding), terminal(&finding.rule));
     let whole = format!("{head} {}", terminal(&finding.message));
     for (index, line) in wrapped(&whole, 2, options).iter().enumerate() {
         let _ = match line.strip_prefix(&head).filter(|_| index == 0) {
@@ -66,11 +59,7 @@ fn finding(out: &mut String, finding: &Finding, options: Options) {
     if !place.is_empty() {
         labelled(out, 2, "where", &place, options);
     }
-    if finding.known.is_empty() && finding.strength != Strength::None {
-        let sources: Vec<&str> = finding.sources.iter().map(|source| source.words()).collect();
-        labelled(out, 2, "known", &format!("{}: {}", finding.strength.as_str(), sources.join("; ")), options);
-    }
-    for (index, line) in finding.known.iter().enumerate() {
+    for (index, line) in known(finding).iter().enumerate() {
         labelled(out, 2, if index == 0 { "known" } else { "" }, &terminal(line), options);
     }
     if let Some(cost) = &finding.cost {
@@ -128,7 +117,7 @@ fn places(finding: &Finding, options: Options) -> String {
         let name = r.name.as_deref().map(|name| clip(name, NAME_CHARS));
         let name = name.map(|name| format!("{} ", terminal(&name))).unwrap_or_default();
         if r.functions > 0 {
-            format!("{name}{:#x}-{:#x} ({} functions)", r.start, r.end, r.functions)
+            format!("{name}{:#x}-{:#x} ({})", r.start, r.end, plural(r.functions, "function"))
         } else {
             format!("{name}{:#x}-{:#x}", r.start, r.end)
         }
