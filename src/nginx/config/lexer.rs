@@ -359,8 +359,8 @@ mod tests {
         fn any_bytes_end_without_a_panic(bytes: Vec<u8>, text in "[a{};'\"#$\\\\\\[\\]=\\- \n]{0,200}") {
             for bytes in [bytes.as_slice(), text.as_bytes()] {
                 let mut lexer = Lexer::new(bytes);
-                // Each statement takes at least one byte.
-                let mut left = bytes.len() + 1;
+                // Each statement takes at least one byte, and the end is one more.
+                let mut left = bytes.len() + 2;
                 while left > 0 {
                     left -= 1;
                     match lexer.statement() {
