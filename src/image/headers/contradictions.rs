@@ -11,6 +11,8 @@ use std::ops::Range;
 
 /// Longest part of a gap that is looked at.
 const GAP_BYTES: u64 = 4096;
+/// Zeros that may follow what an editor filled a gap with, up to the next part.
+const FILL_END: usize = 16;
 /// Gaps that are looked at in one file; sound ones have a few.
 const MOST_GAPS: usize = 64;
 
@@ -254,7 +256,9 @@ impl Gaps<'_> {
         let mut bytes = vec![0; size.min(GAP_BYTES) as usize];
         let got = self.input.read_at(gap.start, &mut bytes).unwrap_or(0);
         bytes.truncate(got);
-        bytes.first().is_some_and(|first| bytes.iter().any(|byte| byte != first))
+        let Some(&fill) = bytes.first() else { return false };
+        let rest = bytes.iter().position(|&byte| byte != fill).map_or(0, |at| bytes.len() - at);
+        rest > FILL_END || bytes.iter().rev().take(rest).any(|&byte| byte != 0)
     }
 }
 
