@@ -111,12 +111,9 @@ fn no_variable_of_the_environment_changes_a_verdict() {
 #[test]
 fn threads_that_the_system_does_not_give_are_not_missed() {
     let folder = many(100);
-    for setting in [
-        "RUST_MIN_STACK=0",
-        "RUST_MIN_STACK=1000",
-        "RUST_MIN_STACK=99999999999999999",
-        "prlimit --nproc=1",
-    ] {
+    for setting in
+        ["RUST_MIN_STACK=0", "RUST_MIN_STACK=1000", "RUST_MIN_STACK=99999999999999999", "prlimit --nproc=1"]
+    {
         let run = shell(&format!("{setting} $F inspect -q -f json --jobs 1024 $D"), folder.path());
         assert_eq!(run.status, 0, "{setting}: {}", run.stderr);
         let report: Value = serde_json::from_str(&run.stdout).unwrap();
