@@ -217,11 +217,12 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
             unit.text_bytes = *bytes;
         }
     }
-    let mut handlers = Vec::new();
+    let (mut handlers, mut filters) = (Vec::new(), Vec::new());
     let kernel = linkage::is_kernel(image);
     let program = (!kernel).then(|| nginx::read(image, &linkage, &symbols, &pointers)).flatten();
     if let Some(mut found) = program {
         handlers = std::mem::take(&mut found.handlers);
+        filters = std::mem::take(&mut found.filters);
         let server = found.server.take();
         seen.declared = take_nginx(found, facts);
         configuration::attach(server.as_ref(), subject.command_line.as_ref(), options, facts);
@@ -264,13 +265,6 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
         }
     }
     facts.functions = code::functions(&table, &code, runs);
-    let filters: Vec<u64> = if facts.nginx.is_some() {
-        let symbols = symbols.full(image);
-        let functions = symbols.entries().filter(|s| s.kind() == elf::STT_FUNC);
-        functions.filter(|s| code::is_filter(s.named(symbols).name)).map(|s| s.value).collect()
-    } else {
-        Vec::new()
-    };
     facts.optimization.tail_calls = code::tail_calls(image, &table, &code, &filters);
     let of_code = code.shape.iter().chain(&code.sample).flat_map(|shape| &shape.problems);
     facts.problems.extend(of_code.cloned());
