@@ -8,6 +8,7 @@ use crate::facts::{
     CompilerSeen, DebugInfo, Facts, Functions, Optimization, Problem, Product, Status, Unit, UnitKind,
 };
 use crate::image::functions::{self, FunctionTable};
+use crate::image::identity;
 use crate::image::linkage::{self, Linkage};
 use crate::image::notes::Notes;
 use crate::image::pointers::Pointers;
@@ -100,7 +101,7 @@ fn blank(subject: &Subject) -> Facts {
         process: None,
         library: None,
         status: Status::Ok,
-        problems: subject.problems.clone(),
+        problems: Vec::new(),
         elf: None,
         product: None,
         debug_info: DebugInfo::default(),
@@ -181,7 +182,7 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
     facts.problems.extend(linkage.problems.iter().cloned());
     let notes = notes::read(image);
     facts.problems.extend(notes.problems.iter().cloned());
-    facts.elf = Some(linkage::elf_facts(image, &linkage, notes.build_id.as_deref()));
+    facts.elf = Some(identity::elf_facts(image, &linkage, notes.build_id.as_deref()));
     let symbols = Symbols::new();
     let pointers = Pointers::read(image, &linkage);
     let comment = comment::read(image);
@@ -201,7 +202,7 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
     let mut seen =
         Witnessed { units: understood.units, relocatable: image.is_relocatable(), ..Witnessed::default() };
     seen.debug_absent = Some(debug_absent(image, facts));
-    seen.code_elsewhere = linkage::is_separate_debug(image);
+    seen.code_elsewhere = identity::is_separate_debug(image);
     if let Some(bytes) = shared {
         seen.account.bytes = bytes;
     } else {
@@ -218,7 +219,7 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
         }
     }
     let (mut handlers, mut filters) = (Vec::new(), Vec::new());
-    let kernel = linkage::is_kernel(image);
+    let kernel = identity::is_kernel(image);
     let program = (!kernel).then(|| nginx::read(image, &linkage, &symbols, &pointers)).flatten();
     if let Some(mut found) = program {
         handlers = std::mem::take(&mut found.handlers);
@@ -251,7 +252,7 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
     code::name_modules(&mut code.seen.runs, &handlers);
     seen.code = code.seen.clone();
     facts.problems.extend(table.problems.iter().filter(|_| !seen.relocatable).cloned());
-    if let Some(shape) = code.shape.as_ref().filter(|_| !crate::image::linkage::is_separate_debug(image)) {
+    if let Some(shape) = code.shape.as_ref().filter(|_| !crate::image::identity::is_separate_debug(image)) {
         facts.problems.extend(shape.problems.iter().cloned());
     }
     conclude(seen, facts, kernel);

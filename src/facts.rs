@@ -8,7 +8,9 @@ use crate::evidence::{Claim, Held, Source, Strength};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+mod nginx;
 mod parts;
+pub use nginx::*;
 pub use parts::*;
 
 /// Everything held about one target.

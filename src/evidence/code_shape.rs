@@ -78,7 +78,7 @@ fn machine(image: &Image) -> Result<Machine, Unknown> {
                 code: Code::A64, arguments: Arguments::InRegisters, high: "functions save x20–x28"
             })
         }
-        _ => Err(Unknown::Machine(crate::image::linkage::machine_name(image))),
+        _ => Err(Unknown::Machine(crate::image::identity::machine_name(image))),
     }
 }
 

@@ -1,4 +1,6 @@
 use super::*;
+use crate::facts::{self, Kind};
+use crate::image::identity::{elf_facts, is_packed};
 use crate::evidence::testing::open;
 
 fn facts(name: &str) -> (facts::Elf, Linkage) {
