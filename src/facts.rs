@@ -99,6 +99,10 @@ pub struct Optimization {
     pub claims: Vec<Claim>,
     /// Tail calls, where counted.
     pub tail_calls: Option<TailCalls>,
+    /// The level in each of as many equal slices of the text, in order of address; see [`crate::reconcile::map`]. For
+    /// the eye; not part of the document.
+    #[serde(skip)]
+    pub map: Vec<Option<Level>>,
 }
 
 impl Optimization {
