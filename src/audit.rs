@@ -233,7 +233,8 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
     take_package(image, &notes, facts);
     macros::tell_rest(&understood.defined, facts);
     seen.claims = std::mem::take(&mut facts.optimization.claims);
-    let framed: Vec<Range<u64>> = table.functions.iter().map(|f| f.start..f.end).collect();
+    let framed = table.functions.iter().filter(|f| f.from == functions::Origin::EhFrame);
+    let framed: Vec<Range<u64>> = framed.map(|f| f.start..f.end).collect();
     let unframed = ranges::subtract(&crate::image::merge(seen.account.undescribed.clone()), &framed);
     if let Some(lines) = gcc_command_line::read(image) {
         seen.lines_cover = lines.cover(gcc_command_line::source_files(symbols.full(image)));
