@@ -45,6 +45,8 @@ pub struct Options {
     pub nginx_conf: Option<PathBuf>,
     /// Follow libraries and dynamic modules, too.
     pub libraries: Option<Arc<Resolver>>,
+    /// How many threads may work on one target; 0 is 1. The facts are the same, whatever the number.
+    pub workers: usize,
 }
 
 /// Audits one target. Nothing that is wrong with it is an error here: problems are facts.
@@ -65,7 +67,10 @@ pub fn audit(subject: &Subject, options: &Options) -> Facts {
         _ => options,
     };
     match Image::open(input.clone(), &options.limits) {
-        Ok(image) => of_image(&image, subject, options, &mut facts),
+        Ok(mut image) => {
+            image.workers = options.workers;
+            of_image(&image, subject, options, &mut facts);
+        }
         Err(ImageError::NotElf) if archive::is_archive(&input) => {
             members::read(&input, subject.place(), options, &mut facts);
         }

@@ -181,6 +181,8 @@ pub struct Image {
     pub problems: Vec<Problem>,
     /// Bounds.
     pub limits: Limits,
+    /// How many threads may read the file at the same time. One, if nobody says otherwise.
+    pub workers: usize,
     by_name: HashMap<Vec<u8>, Vec<usize>>,
     /// Relocation sections of an `ET_REL` file by the index of the section they change.
     relocations: HashMap<u32, Vec<usize>>,
@@ -206,7 +208,19 @@ impl Image {
             }
         }
         let limits = limits.clone();
-        Ok(Self { input, header, segments, sections, problems, limits, by_name, relocations, loaded })
+        let workers = 1;
+        Ok(Self {
+            input,
+            header,
+            segments,
+            sections,
+            problems,
+            limits,
+            workers,
+            by_name,
+            relocations,
+            loaded,
+        })
     }
 
     /// The first section of that name.

@@ -29,7 +29,8 @@ pub(super) fn read(image: &Image, path: &Path, notes: &Notes, options: &Options,
     let Some(found) = search.found else {
         return take(image, own, DebugSource::None, facts);
     };
-    let separate = found.image;
+    let mut separate = found.image;
+    separate.workers = image.workers;
     let its_notes = notes::read(&separate);
     let dwarf = with_supplementary(&separate, &its_notes, &found.path, options, facts);
     let split = split_units(&its_notes, path, options, dwarf, facts);
