@@ -159,6 +159,11 @@ impl Section {
         self.kind != elf::SHT_NOBITS && self.kind != elf::SHT_NULL
     }
 
+    /// Whether the bytes in the file are compressed, as its flag says or an old name.
+    pub fn is_compressed(&self) -> bool {
+        self.flags & elf::SHF_COMPRESSED.0 != 0 || self.name.starts_with(b".zdebug")
+    }
+
     /// Whether the section is allocated and executable.
     pub fn is_text(&self) -> bool {
         let wanted = (elf::SHF_ALLOC | elf::SHF_EXECINSTR).0;

@@ -124,6 +124,22 @@ pub fn pieces<I: Sync, R, O: Send>(
     done.into_iter().map(|(_, result)| result).collect()
 }
 
+/// Does two things, at the same time if there may be two threads and one more can be had.
+pub fn both<A: Send, B>(workers: usize, aside: impl Fn() -> A + Sync, here: impl FnOnce() -> B) -> (A, B) {
+    if workers < 2 {
+        return (aside(), here());
+    }
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().spawn_scoped(scope, &aside);
+        let here = here();
+        let aside = match thread {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(_) => aside(),
+        };
+        (aside, here)
+    })
+}
+
 /// Most threads that work on one target: each has buffers of its own, and what cannot be shared out bounds the gain.
 const MOST_WORKERS: usize = 8;
 
@@ -209,6 +225,13 @@ mod tests {
             assert_eq!(rooms.load(Ordering::SeqCst), workers.max(1));
         }
         assert!(pieces(4, &[] as &[u8], || (), |(), _| ()).is_empty());
+    }
+
+    #[test]
+    fn both_are_done_whatever_the_threads() {
+        for workers in [0, 1, 2] {
+            assert_eq!(both(workers, || 1, || 2), (1, 2));
+        }
     }
 
     #[test]

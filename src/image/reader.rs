@@ -353,6 +353,12 @@ impl SectionReader<'_> {
         Ok(bytes)
     }
 
+    /// The next bytes, if there are so many.
+    pub fn bytes_ahead(&self, count: u64) -> Option<Vec<u8>> {
+        let end = self.at.checked_add(count).filter(|&end| end <= self.end)?;
+        Self { end, ..*self }.bytes(count).ok()
+    }
+
     /// All bytes up to where reading stops, if these are no more than `limit`. Relocations of unknown type
     /// (thread-local offsets are) are left out without notice.
     pub fn bytes(&self, limit: u64) -> gimli::Result<Vec<u8>> {
