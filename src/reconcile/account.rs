@@ -189,14 +189,15 @@ fn padding(image: &Image, ranges: &[Range<u64>], known: &[(Range<u64>, u64)]) ->
         let found = known.binary_search_by_key(&range.start, |(known, _)| known.start).ok()?;
         known.get(found).filter(|(known, _)| known == range).map(|(_, padding)| *padding)
     };
-    let batches: Vec<&[Range<u64>]> = ranges.chunks(BATCH).collect();
+    let new: Vec<Range<u64>> = ranges.iter().filter(|range| before(range).is_none()).cloned().collect();
+    let batches: Vec<&[Range<u64>]> = new.chunks(BATCH).collect();
     let of_batch = |(): &mut (), batch: &&[Range<u64>]| {
         let mut text = TextWindow::new(image, batch);
-        let one = |range: &Range<u64>| before(range).unwrap_or_else(|| text.padding_prefix(range));
-        batch.iter().map(one).collect::<Vec<u64>>()
+        batch.iter().map(|range| text.padding_prefix(range)).collect::<Vec<u64>>()
     };
-    let padding = parallel::pieces(image.workers, &batches, || (), of_batch);
-    ranges.iter().cloned().zip(padding.into_iter().flatten()).collect()
+    let mut found = parallel::pieces(image.workers, &batches, || (), of_batch).into_iter().flatten();
+    let of = |range: &Range<u64>| before(range).or_else(|| found.next()).unwrap_or_default();
+    ranges.iter().cloned().zip(ranges.iter().map(of)).collect()
 }
 
 /// Says of each part of a gap what it is.
