@@ -171,6 +171,9 @@ impl Section {
     }
 }
 
+/// From this size on, in bytes, debug information is worth hopping through; smaller files are fetched at once.
+const MANY_UNITS: u64 = 1 << 20;
+
 /// One ELF file.
 #[derive(Debug)]
 pub struct Image {
@@ -211,6 +214,11 @@ impl Image {
             for table in sections.iter().filter(tables) {
                 relocations.entry(table.info).or_default().push(table.index);
             }
+        }
+        // What tells of a unit is a few hundred bytes in many thousand.
+        let jumpy = |section: &Section| section.name == b".debug_info" && section.size >= MANY_UNITS;
+        if sections.iter().any(|section| jumpy(section) && !section.is_compressed()) {
+            input.expect_jumps();
         }
         let limits = limits.clone();
         let workers = 1;

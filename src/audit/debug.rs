@@ -168,7 +168,7 @@ pub(super) fn take(image: &Image, mut dwarf: DwarfUnits, source: DebugSource, fa
         }
     }
     facts.problems.append(&mut dwarf.problems);
-    let mut found = units::understand(&dwarf.units, None);
+    let mut found = units::understand(&dwarf.units, None, image.workers);
     facts.compilers = std::mem::take(&mut found.compilers);
     macros::tell_levels(&dwarf.units, &mut found, facts);
     if found.units.iter().any(|unit| unit.kind == UnitKind::LtoPartition) {

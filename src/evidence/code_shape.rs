@@ -11,6 +11,7 @@ use crate::facts::Problem;
 use crate::image::functions::{Function, Origin, range_at, runtime_sections};
 use crate::image::{Image, merge, ranges};
 use crate::parallel;
+use crate::wording::grouped;
 use object::elf;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -184,6 +185,11 @@ fn judge_known(image: &Image, machine: Machine, functions: &[Function], selectio
         Selection::All | Selection::Ranges(_) => neighbours(functions, &selected),
     };
     verdict::settle(&mut shape, &neighbours);
+    let told = !matches!(shape.verdict, Verdict::Unknown(_));
+    if told && !neighbours.is_empty() && most_of_each < text::FUNCTION_BYTES {
+        let first = grouped(most_of_each);
+        shape.sentence.push_str(&format!("; of longer functions the first {first} bytes were read"));
+    }
     shape
 }
 

@@ -181,7 +181,7 @@ fn between_functions(gap: &Range<u64>, functions: &[Function]) -> Vec<Range<u64>
 }
 
 /// Gaps looked at together by one thread.
-const BATCH: usize = 512;
+const BATCH: usize = 128;
 
 /// Each range (they ascend), and how many bytes at its start are padding. Those `known` from before are not looked at again.
 fn padding(image: &Image, ranges: &[Range<u64>], known: &[(Range<u64>, u64)]) -> Vec<(Range<u64>, u64)> {

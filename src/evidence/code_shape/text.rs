@@ -5,7 +5,7 @@ use crate::image::functions::Function;
 use std::ops::Range;
 
 /// Most bytes of one function that are looked at. Its state is settled long before.
-const FUNCTION_BYTES: u64 = 16 << 10;
+pub(super) const FUNCTION_BYTES: u64 = 16 << 10;
 
 /// … and where the text is large: the entry and some 300 instructions, so that 150 MB take a second.
 const FUNCTION_BYTES_IN_LARGE: u64 = 1 << 10;
