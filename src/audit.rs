@@ -17,6 +17,7 @@ use crate::image::symbols::Symbols;
 use crate::image::{Image, ImageError, Input, archive, companion, notes};
 use crate::limits::Limits;
 use crate::nginx::{self, NginxFacts};
+use crate::parallel;
 use crate::reconcile::account::{self, Accounting};
 use crate::reconcile::{self, Witnessed, units};
 use crate::target::Subject;
@@ -46,6 +47,8 @@ pub struct Options {
     pub nginx_conf: Option<PathBuf>,
     /// Follow libraries and dynamic modules, too.
     pub libraries: Option<Arc<Resolver>>,
+    /// How many threads may work on one target; 0 is 1. The facts are the same, whatever the number.
+    pub workers: usize,
 }
 
 /// Audits one target. Nothing that is wrong with it is an error here: problems are facts.
@@ -66,7 +69,10 @@ pub fn audit(subject: &Subject, options: &Options) -> Facts {
         _ => options,
     };
     match Image::open(input.clone(), &options.limits) {
-        Ok(image) => of_image(&image, subject, options, &mut facts),
+        Ok(mut image) => {
+            image.workers = options.workers;
+            of_image(&image, subject, options, &mut facts);
+        }
         Err(ImageError::NotElf) if archive::is_archive(&input) => {
             members::read(&input, subject.place(), options, &mut facts);
         }
@@ -188,9 +194,13 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
     let comment = comment::read(image);
     facts.problems.extend(comment.problems.iter().cloned());
     facts.hardening = hardening::read(image, &linkage, &symbols, &notes, &comment);
-    facts.instrumentation = instrumentation::read(image, &linkage, &symbols);
-
-    let mut understood = debug::read(image, path, &notes, options, facts);
+    // Names and units are in different parts of a file.
+    let (instrumentation, mut understood) = parallel::both(
+        if worth_a_thread(image) { image.workers } else { 1 },
+        || instrumentation::read(image, &linkage, &symbols),
+        || debug::read(image, path, &notes, options, facts),
+    );
+    facts.instrumentation = instrumentation;
     understood.own_library(linkage.soname.as_deref());
     for unit in understood.units.iter_mut().filter(|unit| unit.kind == UnitKind::Source) {
         if crate::compiler::is_start_unit(&unit.name, &unit.ranges, image.header.entry) {
@@ -274,6 +284,12 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
     facts.problems.extend(pointers.problems());
     facts.problems.sort();
     facts.problems.dedup();
+}
+
+/// Whether the symbol table is so large that going through it takes longer than it takes to start a thread.
+fn worth_a_thread(image: &Image) -> bool {
+    const LARGE: u64 = 512 << 10;
+    image.sections.iter().any(|section| section.kind == elf::SHT_SYMTAB && section.size >= LARGE)
 }
 
 /// Texts in which other programs name their own build. What the file only contains is told apart.
