@@ -196,7 +196,7 @@ pub struct TailCalls {
 }
 
 /// One compilation unit.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Unit {
     /// `DW_AT_name`, lossily decoded.
     pub name: String,
