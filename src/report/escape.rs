@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 /// The letters between `##` and `[` of a text that begins like a command for a CI system, which its runner looks for anywhere in
-/// what a program prints: `##vso[` and `##[` (Azure Pipelines), `##[` (GitHub), `##teamcity[` (TeamCity).
+/// what a program prints: `##vso[` and `##[` (Azure Pipelines), `##[` (GitHub), `##teamcity[` (`TeamCity`).
 fn command_word(behind: &str) -> Option<&str> {
     let end = behind.find(|c: char| !c.is_ascii_alphanumeric())?;
     let (word, rest) = behind.split_at(end);
