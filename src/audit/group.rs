@@ -87,6 +87,11 @@ impl Group {
         self.subjects.is_empty()
     }
 
+    /// Whether the libraries of the targets are asked for.
+    pub fn follows_libraries(&self) -> bool {
+        self.options.libraries.is_some()
+    }
+
     /// How many debug files were dropped.
     pub fn dropped(&self) -> u64 {
         self.dropped
@@ -100,13 +105,14 @@ impl Group {
     /// Audits one target; `None` if there are not so many.
     pub fn audit(&self, index: usize) -> Option<Facts> {
         let subject = self.subjects.get(index)?;
+        // A process may end while its program is audited.
+        let running = loaded::Running::of(subject);
         let first = self.same.get(index).copied().flatten();
         let mut facts = match first.and_then(|first| self.copy(first, subject)) {
             Some(facts) => facts,
             None => self.fresh(index, subject),
         };
         // What is loaded beside the program is another matter for every process, and for every place of a file.
-        let running = loaded::Running::of(subject);
         if let Some(running) = &running {
             running.tell(subject, &mut facts, &self.options);
         }
@@ -118,12 +124,15 @@ impl Group {
             };
             self.keep_libraries(index, found);
         }
+        if let Some(nginx) = &mut facts.nginx {
+            nginx.server = None;
+        }
         Some(facts)
     }
 
     fn fresh(&self, index: usize, subject: &Subject) -> Facts {
         let mut facts = audit(subject, &self.options);
-        self.hold(subject, &mut facts);
+        self.hold(&mut facts);
         let copies = self.copies.get(index).copied().unwrap_or_default();
         if copies > 0 {
             let mut kept = lock(&self.kept);
@@ -179,7 +188,7 @@ impl Group {
 
     /// Holds every dynamic module of the group against a server of the group. Where several builds lie side by side, as in
     /// a fleet's store, a module belongs to those that load it, and another's refusal is no fault.
-    fn hold(&self, subject: &Subject, facts: &mut Facts) {
+    fn hold(&self, facts: &mut Facts) {
         let is_module = facts.product.as_ref().is_some_and(|product| product.name == "nginx-module");
         let kind = facts.elf.as_ref().map(|elf| elf.kind);
         let server = !is_module && matches!(kind, Some(Kind::Executable | Kind::Pie));
@@ -188,9 +197,9 @@ impl Group {
         if modules.is_empty() {
             return;
         }
-        if let Some(server) = modules::server(subject, &self.options) {
+        if let Some(server) = &nginx.server {
             for module in modules {
-                let held = loadable(&server, module, false);
+                let held = loadable(server, module, false);
                 let has_another_home = || {
                     let servers = self.servers.get_or_init(|| self.read_servers());
                     servers.iter().any(|other| loadable(other, module, false).loadable == Some(true))
@@ -262,7 +271,7 @@ fn debug_files(subjects: &[Subject]) -> HashMap<Vec<u8>, Known> {
                 Some(_) => subject.shown().into(),
                 None => subject.place().to_path_buf(),
             };
-            let file = Known { path, input: subject.input.clone() };
+            let file = Known { path, input: subject.input.clone(), below: subject.below.clone() };
             known.entry(id.clone()).or_insert(file);
         }
     }

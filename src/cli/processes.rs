@@ -77,6 +77,7 @@ pub(super) fn all(
         complain("no running process matches");
         return Ok(!allow_empty);
     }
-    subjects.extend(process::group(running).into_iter().map(Subject::process));
+    let met = |running| Subject { may_end: true, ..Subject::process(running) };
+    subjects.extend(process::group(running).into_iter().map(met));
     Ok(none)
 }

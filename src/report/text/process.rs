@@ -45,6 +45,8 @@ pub(super) fn installed(out: &mut String, facts: &Facts, options: Options) {
     let Some(process) = &facts.process else { return };
     let running = facts.elf.as_ref().and_then(|elf| elf.build_id.as_deref());
     let said = match (running, process.on_disk_build_id.as_deref()) {
+        _ if process.same_file == Some(true) => paint(GREEN, "yes"),
+        // Of a document that does not say it.
         (_, Some(_)) if !process.deleted => paint(GREEN, "yes"),
         (_, None) if !process.deleted => paint(YELLOW, "unknown, nothing is at its name from here"),
         (Some(running), Some(installed)) if running == installed => {
@@ -76,6 +78,7 @@ mod tests {
             exe: exe.map(str::to_owned),
             deleted: false,
             on_disk_build_id: None,
+            same_file: None,
             children: 8,
             replaced: Vec::new(),
         };
