@@ -2,9 +2,9 @@
 //! servers, and what is there twice is audited once.
 
 use super::{Options, audit, loaded, modules};
-use crate::facts::{Facts, Kind, Origin};
-use crate::image::Input;
-use crate::image::companion::Known;
+use crate::facts::{DebugSource, Facts, Kind, Origin, Supplementary};
+use crate::image::companion::{self, Known};
+use crate::image::{Image, Input, notes};
 use crate::nginx::{ModuleFile, Server, loadable};
 use crate::parallel::{self, lock};
 use crate::target::Subject;
@@ -12,7 +12,7 @@ use crate::target::glance::{Glance, glance};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// Most results kept for copies that come later. A copy whose result is no longer there is audited itself.
@@ -179,11 +179,37 @@ impl Group {
             }
             facts
         };
-        // A server's facts depend on what the process was started with.
-        if subject.process.is_some() && facts.nginx.is_some() {
+        // A server's facts depend on what the process was started with, and debug files may lie beside one copy only.
+        let other = subject.process.is_some() && facts.nginx.is_some();
+        if other || !self.has_same_companions(first, subject, &facts) {
             return None;
         }
         Some(subject.named(Arc::unwrap_or_clone(facts)))
+    }
+
+    /// Whether a search beside `subject` finds the companions that were found for its copy `first`.
+    fn has_same_companions(&self, first: usize, subject: &Subject, facts: &Facts) -> bool {
+        let debug = &facts.debug_info;
+        let folder = |subject: &Subject| subject.place().parent().map(Path::to_path_buf);
+        if self.subjects.get(first).map(folder) == Some(folder(subject)) {
+            return true;
+        }
+        match (debug.source, debug.supplementary) {
+            (DebugSource::Dwo | DebugSource::Dwp, _) | (_, Supplementary::Found | Supplementary::Missing) => {
+                return false;
+            }
+            (DebugSource::Embedded | DebugSource::None, _) if debug.missing.is_empty() => return true,
+            _ => {}
+        }
+        let limits = &self.options.limits;
+        let image = subject.open(limits.stream_bytes).ok().and_then(|input| Image::open(input, limits).ok());
+        let Some(image) = image else { return false };
+        let own = &self.options.companions;
+        let root = own.root.clone().or_else(|| subject.root.clone());
+        let companions = companion::Options { root, ..own.clone() };
+        let notes = notes::read(&image);
+        let search = companion::debug_file(&image, &notes, subject.place(), &companions, limits);
+        search.found.map(|found| found.path.to_string_lossy().into_owned()) == debug.path
     }
 
     /// Holds every dynamic module of the group against a server of the group. Where several builds lie side by side, as in

@@ -161,7 +161,7 @@ impl TargetArguments {
             .chain(self.pid.iter().map(|pid| process::target_name(*pid)))
             .collect();
         let mut named = self.expand(names, jobs, &options.limits, &mut progress);
-        let lists = list::open(self.files_from.as_deref(), self.files0_from.as_deref())?;
+        let mut lists = list::open(self.files_from.as_deref(), self.files0_from.as_deref())?;
         if let Some(pattern) = &self.processes {
             named.incomplete |= processes::all(
                 pattern,
@@ -181,6 +181,9 @@ impl TargetArguments {
         } else {
             Some(Interrupt::watch().context("signals cannot be handled")?)
         };
+        if let (Some(list), Some(interrupt)) = (&mut lists, &interrupt) {
+            list.ends_with(interrupt.wake().context("signals cannot be handled")?);
+        }
         let came = || interrupt.as_ref().is_some_and(Interrupt::came);
         let lines_left = lists.into_iter().flatten().take_while(|_| !came());
         let work = (0..group.len()).map(Work::One).chain(lines_left.map(Work::Line));

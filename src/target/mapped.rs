@@ -124,6 +124,10 @@ fn list(
             _ => Unknown::Other(error),
         });
     }
+    // A process that has ended has no mappings.
+    if bytes.is_empty() {
+        return Err(Unknown::Ended);
+    }
     let mut listing = Listing::default();
     if bytes.len() as u64 > most_bytes {
         listing.cut = Some(format!("its list of mappings has more than {most_bytes} bytes"));
@@ -147,8 +151,8 @@ fn list(
             listing.files.push(one);
         }
     }
-    // A process that has ended has no mappings, and its id may have become another's while they were read.
-    if bytes.is_empty() || super::process::started(pid) != Some(started) {
+    // Its id may have become another's while they were read.
+    if super::process::started(pid) != Some(started) {
         return Err(Unknown::Ended);
     }
     listing.files.sort_by(|a, b| a.path.cmp(&b.path));
