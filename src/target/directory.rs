@@ -14,6 +14,9 @@ use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+/// Files that a thread looks at before it asks for more: a look is short, and asking for each would cost as much.
+const BATCH: usize = 64;
+
 /// What a walk met.
 #[derive(Debug, Default)]
 pub struct Walk {
@@ -44,27 +47,35 @@ pub fn walk(top: &Directory, root: &Path, jobs: usize, limits: &Limits, seen: &m
     let mut walk = Walk::default();
     let mut count = 0;
     let files = Files { top, pending: vec![PathBuf::new()], open: None };
+    let mut files = files.fuse();
+    let batches = std::iter::from_fn(|| {
+        let batch: Vec<_> = files.by_ref().take(BATCH).collect();
+        (!batch.is_empty()).then_some(batch)
+    });
+    let look = |file: Result<PathBuf, (PathBuf, String)>| {
+        let shown = |path: &Path| {
+            if path.as_os_str().is_empty() { root.to_path_buf() } else { root.join(path) }
+        };
+        let below = top.below(file.map_err(|(path, why)| (shown(&path), why))?);
+        let path = shown(&below.path);
+        match visit(&below, limits) {
+            Ok(met) => Ok(met.map(|(glance, identity)| Met { path, below, glance, identity })),
+            Err(why) => Err((path, why)),
+        }
+    };
     let flow: ControlFlow<()> = parallel::ordered(
         jobs,
-        files,
-        |file| {
-            let shown = |path: &Path| {
-                if path.as_os_str().is_empty() { root.to_path_buf() } else { root.join(path) }
-            };
-            let below = top.below(file.map_err(|(path, why): (PathBuf, String)| (shown(&path), why))?);
-            let path = shown(&below.path);
-            match visit(&below, limits) {
-                Ok(met) => Ok(met.map(|(glance, identity)| Met { path, below, glance, identity })),
-                Err(why) => Err((path, why)),
-            }
-        },
-        |file| {
-            count += 1;
-            seen(count);
-            match file {
-                Ok(Some(met)) => walk.found.push(met),
-                Ok(None) => walk.skipped += 1,
-                Err(why) => walk.unreadable.push(why),
+        batches,
+        |batch| batch.into_iter().map(look).collect::<Vec<_>>(),
+        |batch| {
+            for file in batch {
+                count += 1;
+                seen(count);
+                match file {
+                    Ok(Some(met)) => walk.found.push(met),
+                    Ok(None) => walk.skipped += 1,
+                    Err(why) => walk.unreadable.push(why),
+                }
             }
             ControlFlow::Continue(())
         },

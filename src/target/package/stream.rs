@@ -1,7 +1,7 @@
 //! Compressed streams, bounded.
 
+use super::room::{Bounded, Room};
 use crate::image::Input;
-use crate::limits::Limits;
 use std::io::{self, BufReader, Read};
 
 /// Bytes read at once.
@@ -41,36 +41,16 @@ impl Read for InputReader {
     }
 }
 
-/// A stream that ends with an error after so many bytes.
-pub(super) struct Bounded<R> {
-    inner: R,
-    left: u64,
-    limit: u64,
-}
-
-impl<R: Read> Read for Bounded<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let got = self.inner.read(buffer)?;
-        self.left = self.left.checked_sub(got as u64).ok_or_else(|| {
-            io::Error::other(format!(
-                "more than {} bytes when decompressed; the rest is not read",
-                self.limit
-            ))
-        })?;
-        Ok(got)
-    }
-}
-
 /// A decompressed stream.
 pub(super) type Stream = Bounded<Box<dyn Read>>;
 
 /// Opens an input as a stream, decompressed by what it begins with.
-pub(super) fn open(input: &Input, limits: &Limits) -> io::Result<Stream> {
-    open_named(input, "", limits)
+pub(super) fn open(input: &Input, room: &Room) -> io::Result<Stream> {
+    open_named(input, "", room)
 }
 
 /// The same where the name of the compression is known: lzma has no mark of its own.
-pub(super) fn open_named(input: &Input, name: &str, limits: &Limits) -> io::Result<Stream> {
+pub(super) fn open_named(input: &Input, name: &str, room: &Room) -> io::Result<Stream> {
     let mut start = [0; 10];
     let got = input.read_at(0, &mut start)?;
     let start = start.get(..got).unwrap_or_default();
@@ -88,7 +68,7 @@ pub(super) fn open_named(input: &Input, name: &str, limits: &Limits) -> io::Resu
     } else {
         Box::new(raw)
     };
-    Ok(Bounded { inner, left: limits.package_bytes, limit: limits.package_bytes })
+    Ok(room.bounded(inner))
 }
 
 type Frame = ruzstd::decoding::StreamingDecoder<BufReader<InputReader>, ruzstd::decoding::FrameDecoder>;

@@ -143,8 +143,57 @@ fn hard_links_are_one_program_and_packages_are_opened_once() {
     let innermost = tar(&[("deep", ELF)]);
     let inner = tar(&[("c", ELF), ("innermost.tar", &innermost)]);
     append(&mut builder, "inner.tar.gz", &gzip(&inner));
-    let (found, refused) = seen(builder.into_inner().unwrap(), &Limits::default());
+    append(&mut builder, "texts.tar", &tar(&[("text.gz", &gzip(b"text")), ("text", b"text")]));
+    let bytes = builder.into_inner().unwrap();
+    let package = open_bytes(bytes.clone(), &Limits::default()).unwrap();
+    assert_eq!(package.skipped, 3, "the innermost package and two texts");
+    assert_eq!(
+        package.notes,
+        ["a package inside a package of this one, not opened: /inner.tar.gz!/innermost.tar"]
+    );
+    let (found, refused) = seen(bytes, &Limits::default());
     assert_eq!((found, refused), (vec!["/a".to_owned(), "/inner.tar.gz!/c".to_owned()], vec![]));
+}
+
+#[test]
+fn an_archive_of_archives_is_bounded_as_one() {
+    let large = gzip(&[ELF, &vec![0; 100_000]].concat());
+    let names: Vec<String> = (0..60).map(|n| format!("f{n:02}.gz")).collect();
+    let files: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), &large[..])).collect();
+    let limits = Limits { package_bytes: 1 << 20, ..Limits::default() };
+    let open_files = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let before = open_files();
+    let package = open_bytes(tar(&files), &limits).unwrap();
+    assert!(open_files() < before + 30, "one temporary file is enough");
+    let refused: Vec<&str> = package.subjects.iter().filter_map(|one| one.refused.as_deref()).collect();
+    assert_eq!((package.subjects.len(), refused.len()), (60, 50), "{refused:?}");
+    assert_eq!(refused[0], "refused: all programs out of compressed packages have more than 1048576 bytes");
+    let zeros = gzip(&tar(&[("zeros", &vec![0; 900_000])]));
+    let files: Vec<(&str, &[u8])> = names.iter().take(8).map(|name| (name.as_str(), &zeros[..])).collect();
+    let (found, refused) = seen(tar(&files), &limits);
+    assert_eq!((found.len(), refused.len()), (0, 4));
+    let all = "all packages in it have more than 4194304 bytes when decompressed";
+    assert_eq!(refused[0].1, format!("damaged after 1 entries: {all}; the rest is not read"));
+    assert_eq!(refused[1], ("/f05.gz".to_owned(), all.to_owned()));
+}
+
+#[test]
+fn entries_that_are_refused_are_named_up_to_a_number_and_counted() {
+    let names: Vec<String> = (0..3000).map(|n| format!("../f{n:04}")).collect();
+    let files: Vec<(&str, &[u8])> =
+        names.iter().map(|name| (name.as_str(), ELF)).chain([("good", ELF)]).collect();
+    let (found, refused) = seen(tar(&files), &Limits::default());
+    assert_eq!(found, ["/good"]);
+    assert_eq!(refused.len(), 1001);
+    assert_eq!(refused[0].0, "../f0000");
+    assert_eq!(refused[1000], (String::new(), "2000 more entries are refused".to_owned()));
+}
+
+#[test]
+fn names_are_bounded_together() {
+    let room = Room::new(&Limits::default());
+    let name = "n".repeat(1 << 20);
+    assert_eq!((0..1000).take_while(|_| room.name(&name)).count(), 256);
 }
 
 fn symlink(builder: &mut tar::Builder<Vec<u8>>, name: &str, target: &str) {

@@ -1,0 +1,120 @@
+//! What opening one target may cost, with everything that is inside it: an archive of archives is bounded as one.
+
+use crate::image::Input;
+use crate::limits::Limits;
+use std::cell::{Cell, RefCell};
+use std::io::{self, Read};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// So many times the bytes of one package or layer may be read in all: images have many layers.
+const ALL: u64 = 4;
+/// Bytes of all names together. A million of common length take a third of it.
+const MOST_NAMES: u64 = 256 << 20;
+
+/// The limits, and what is left of them.
+#[derive(Debug)]
+pub(super) struct Room {
+    /// The limits of one package, layer, program or name.
+    pub limits: Limits,
+    /// Bytes that may still be read of compressed streams.
+    left: Rc<Cell<u64>>,
+    /// Bytes of names that may still be kept.
+    names: Cell<u64>,
+    /// Where programs out of streams are kept, one behind the other.
+    spool: RefCell<Option<Spool>>,
+}
+
+/// A temporary file without a name.
+#[derive(Debug)]
+struct Spool {
+    file: Arc<std::fs::File>,
+    len: u64,
+}
+
+impl Spool {
+    fn new() -> io::Result<Self> {
+        // The environment may name a folder for temporary files that is none.
+        let made = tempfile::tempfile()
+            .or_else(|error| tempfile::tempfile_in("/tmp").map_err(|_| error))
+            .or_else(|error| tempfile::tempfile_in("/var/tmp").map_err(|_| error))
+            .map_err(|error| io::Error::other(format!("no temporary file can be made: {error}")));
+        Ok(Self { file: Arc::new(made?), len: 0 })
+    }
+}
+
+impl Room {
+    pub(super) fn new(limits: &Limits) -> Self {
+        Self {
+            limits: limits.clone(),
+            left: Rc::new(Cell::new(limits.package_bytes.saturating_mul(ALL))),
+            names: Cell::new(MOST_NAMES),
+            spool: RefCell::default(),
+        }
+    }
+
+    /// A stream that ends with an error after so many bytes as one package may have, or all of them together.
+    pub(super) fn bounded<R: Read>(&self, inner: R) -> Bounded<R> {
+        let limit = self.limits.package_bytes;
+        Bounded { inner, left: limit, limit, all: Rc::clone(&self.left) }
+    }
+
+    /// Takes the room that a name needs; false if there is none.
+    pub(super) fn name(&self, name: &str) -> bool {
+        match self.names.get().checked_sub(name.len() as u64) {
+            Some(left) => self.names.set(left),
+            None => return false,
+        }
+        true
+    }
+
+    /// Copies a whole file of a stream; more than `limit` bytes are an error. All files share the one that is open: a
+    /// package may hold more programs than a process may have files open.
+    pub(super) fn keep(&self, from: impl Read, limit: u64) -> io::Result<Input> {
+        let mut spool = self.spool.borrow_mut();
+        let spool = match &mut *spool {
+            Some(spool) => spool,
+            none => none.insert(Spool::new()?),
+        };
+        let at = spool.len;
+        let room = self.limits.package_bytes.saturating_sub(at);
+        let limit = limit.min(room);
+        let copied = io::copy(&mut from.take(limit.saturating_add(1)), &mut &*spool.file);
+        // What was written counts even if the copy was cut short.
+        spool.len = spool.file.metadata()?.len();
+        let copied = copied?;
+        if copied > limit {
+            let most = self.limits.package_bytes;
+            return Err(io::Error::other(if limit == room {
+                format!("refused: all programs out of compressed packages have more than {most} bytes")
+            } else {
+                format!("more than {limit} bytes")
+            }));
+        }
+        let cut = || io::Error::other("the temporary file is cut");
+        Input::shared(Arc::clone(&spool.file))?.part(at, copied).ok_or_else(cut)
+    }
+}
+
+/// A stream that ends with an error after so many bytes.
+pub(super) struct Bounded<R> {
+    inner: R,
+    left: u64,
+    limit: u64,
+    all: Rc<Cell<u64>>,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let got = self.inner.read(buffer)?;
+        let over = |limit| io::Error::other(format!("more than {limit} bytes when decompressed"));
+        self.left = self.left.checked_sub(got as u64).ok_or_else(|| over(self.limit))?;
+        let all = self.all.get().checked_sub(got as u64);
+        self.all.set(all.unwrap_or_default());
+        all.ok_or_else(|| {
+            let limit = self.limit.saturating_mul(ALL);
+            io::Error::other(format!("all packages in it have more than {limit} bytes when decompressed"))
+        })?;
+        Ok(got)
+    }
+}
