@@ -244,6 +244,8 @@ struct Pending {
     link: Option<Vec<u8>>,
     /// The file is stored with its holes left out.
     sparse: bool,
+    /// They are not read, and so nothing is known of the entry.
+    refused: Option<String>,
 }
 
 fn read(from: impl Read, mut keeper: Keeper<'_>) -> Contents {
@@ -281,13 +283,15 @@ fn read(from: impl Read, mut keeper: Keeper<'_>) -> Contents {
             continue;
         }
         let sparse = std::mem::take(&mut pending.sparse);
+        let refused = pending.refused.take();
         let raw = pending.name.take().unwrap_or_else(|| entry.path_bytes().into_owned());
         let link = pending.link.take().or_else(|| entry.link_name_bytes().map(std::borrow::Cow::into_owned));
-        let name = match clean(&raw) {
+        let cleaned = clean(&raw).map_err(|why| format!("refused: {why}"));
+        let name = match refused.map_or(cleaned, Err) {
             Ok(name) => name,
             Err(why) => {
                 let shown = String::from_utf8_lossy(raw.get(..200).unwrap_or(&raw)).into_owned();
-                keeper.contents.refuse(&shown, format!("refused: {why}"));
+                keeper.contents.refuse(&shown, why);
                 continue;
             }
         };
@@ -357,13 +361,16 @@ fn extended<R: Read>(
     if !is_name && kind != EntryType::XHeader && kind != EntryType::XGlobalHeader {
         return None;
     }
-    let limit = if is_name { MOST_NAME } else { MOST_HEADER };
-    if entry.size() > limit {
-        return Some(Err(format!("an extended header of {} bytes", entry.size())));
-    }
+    let size = entry.size();
+    // Of a name that is too long so much is read that it is seen to be.
+    let limit = if is_name { MOST_NAME + 2 } else { MOST_HEADER };
     let mut bytes = Vec::new();
     if let Err(error) = entry.take(limit).read_to_end(&mut bytes) {
         return Some(Err(error.to_string()));
+    }
+    if !is_name && size > limit {
+        pending.refused = Some(format!("refused: an extended header of {size} bytes"));
+        return Some(Ok(()));
     }
     if is_name {
         while bytes.last() == Some(&0) {

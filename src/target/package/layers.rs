@@ -5,7 +5,7 @@ use super::room::Room;
 use super::tree::Tree;
 use super::{Kind, kind, stream};
 use serde::Deserialize;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 /// Most layers of one image (Docker allows 127).
@@ -148,8 +148,13 @@ fn indexed(by_name: &HashMap<&str, &Found>, refused: &mut Contents) -> Option<Ve
     let mut pending: Vec<(String, usize)> = vec![("/index.json".to_owned(), 0)];
     let mut images = Vec::new();
     let mut left_out = false;
+    let mut seen = HashSet::new();
     json::<Manifest>(by_name, "/index.json")?;
     while let Some((name, depth)) = pending.pop() {
+        // An index may name a manifest more than once, and itself.
+        if !seen.insert(name.clone()) {
+            continue;
+        }
         let Some(manifest) = json::<Manifest>(by_name, &name) else {
             if by_name.contains_key(name.as_str()) {
                 refused.refuse("", format!("{name} is no manifest that can be read"));
@@ -181,5 +186,7 @@ fn indexed(by_name: &HashMap<&str, &Found>, refused: &mut Contents) -> Option<Ve
     if left_out {
         refused.refuse("", format!("more than {MOST_IMAGES} images; the rest is not read"));
     }
-    (!images.is_empty()).then_some(images)
+    // A layout of which everything is refused is a layout all the same.
+    let refused = by_name.contains_key("/oci-layout") && !refused.found.is_empty();
+    (refused || !images.is_empty()).then_some(images)
 }

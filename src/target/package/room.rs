@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 /// So many times the bytes of one package or layer may be read in all: images have many layers.
 const ALL: u64 = 4;
-/// Bytes of all names together. A million of common length take a third of it.
-const MOST_NAMES: u64 = 256 << 20;
+/// Bytes of all names together. A million of common length take two thirds of it.
+const MOST_NAMES: u64 = 128 << 20;
 
 /// The limits, and what is left of them.
 #[derive(Debug)]

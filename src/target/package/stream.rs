@@ -55,20 +55,48 @@ pub(super) fn open_named(input: &Input, name: &str, room: &Room) -> io::Result<S
     let got = input.read_at(0, &mut start)?;
     let start = start.get(..got).unwrap_or_default();
     let raw = BufReader::with_capacity(WINDOW, InputReader::new(input));
-    let inner: Box<dyn Read> = if start.starts_with(GZIP) {
-        Box::new(flate2::bufread::MultiGzDecoder::new(raw))
+    let (codec, inner): (&str, Box<dyn Read>) = if start.starts_with(GZIP) {
+        ("gzip", Box::new(flate2::bufread::MultiGzDecoder::new(raw)))
     } else if start.starts_with(XZ) {
-        Box::new(lzma_rust2::XzReader::new_mem_limit(raw, true, XZ_MEMORY))
+        ("xz", Box::new(lzma_rust2::XzReader::new_mem_limit(raw, true, XZ_MEMORY)))
     } else if start.starts_with(ZSTD) {
-        Box::new(Frames { raw: Some(raw), frame: None })
+        ("Zstandard", Box::new(Frames { raw: Some(raw), frame: None }))
     } else if is_compressed(start) {
-        Box::new(bzip2::bufread::MultiBzDecoder::new(raw))
+        ("bzip2", Box::new(bzip2::bufread::MultiBzDecoder::new(raw)))
     } else if name == "lzma" {
-        Box::new(lzma_rust2::LzmaReader::new_mem_limit(raw, XZ_MEMORY, None)?)
+        let reader = lzma_rust2::LzmaReader::new_mem_limit(raw, XZ_MEMORY, None);
+        ("lzma", Box::new(reader.map_err(|error| damaged("lzma", &error))?))
     } else {
-        Box::new(raw)
+        return Ok(room.bounded(Box::new(raw)));
     };
-    Ok(room.bounded(inner))
+    Ok(room.bounded(Box::new(Codec { name: codec, inner })))
+}
+
+/// A decoder, whose errors are told in words of their own.
+struct Codec {
+    name: &'static str,
+    inner: Box<dyn Read>,
+}
+
+impl Read for Codec {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.inner.read(buffer).map_err(|error| damaged(self.name, &error))
+    }
+}
+
+/// What is wrong with compressed data. Decoders say it in many ways, the longest of which are cut.
+fn damaged(codec: &str, error: &io::Error) -> io::Error {
+    if error.kind() == io::ErrorKind::Interrupted {
+        return error.kind().into();
+    }
+    let text = error.to_string();
+    let cut = error.kind() == io::ErrorKind::UnexpectedEof
+        || ["UnexpectedEof", "EOF reached"].iter().any(|word| text.contains(word));
+    if cut {
+        return io::Error::new(io::ErrorKind::UnexpectedEof, format!("its {codec} data is cut off"));
+    }
+    let text = text.split(['(', '{']).next().unwrap_or_default().trim_end();
+    io::Error::other(format!("its {codec} data cannot be read: {text}"))
 }
 
 type Frame = ruzstd::decoding::StreamingDecoder<BufReader<InputReader>, ruzstd::decoding::FrameDecoder>;
