@@ -210,7 +210,7 @@ fn by_count(old: &Facts, new: &Facts, ledger: &mut Ledger) -> bool {
     }
     let (a, b) = (shares(old), shares(new));
     if a == b {
-        return true;
+        return !a.is_empty();
     }
     if a.is_empty() || b.is_empty() {
         if units(old) == units(new) {

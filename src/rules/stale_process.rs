@@ -25,7 +25,7 @@
 //!
 //! # Evidence
 //!
-//! Structural: the link `/proc/PID/exe`, the list `/proc/PID/maps`, and the build-ids of both files.
+//! A program that runs from memory only (memfd) has no installed file, which is said. Structural: the link `/proc/PID/exe`, the list `/proc/PID/maps`, and the build-ids of both files.
 //!
 //! # Limits
 //!
@@ -60,7 +60,14 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     };
     let mut drafts = Vec::new();
     let stale = |key: &'static str, message: String| {
-        let draft = Draft::violation(key, message).evidence(Strength::Structural, &[Source::Elf]).remedy(fix);
+        let known = match key {
+            "process" => format!("structural: /proc/{pid}/exe, and the build-id of the file at its name"),
+            _ => format!("structural: /proc/{pid}/maps, and the build-ids of the files at their names"),
+        };
+        let draft = Draft::violation(key, message)
+            .evidence(Strength::Structural, &[Source::Elf])
+            .known(vec![known])
+            .remedy(fix);
         match context.switched_on(RULE.id) {
             Some(place) => draft.policy(place),
             None => draft,
@@ -73,15 +80,23 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     }
     match (running, installed) {
         (Some(running), Some(installed)) if running != installed => {
-            let message =
-                format!("the file of pid {pid} was replaced: {running} runs, {installed} is installed");
+            let message = format!(
+                "the file of pid {pid} was replaced: {} runs, {} is installed",
+                short(running),
+                short(installed)
+            );
             drafts.insert(0, stale("process", message));
         }
         // The same build copied anew is the same program.
         (Some(_), Some(_)) => {}
         _ if process.same_file == Some(true) => {}
         _ if process.deleted => {
-            let message = format!("the file of pid {pid} was deleted or replaced since it was started");
+            let memory = process.exe.as_deref().is_some_and(|exe| exe.starts_with("/memfd:"));
+            let message = if memory {
+                format!("pid {pid} runs from memory only (memfd): no file of it is installed")
+            } else {
+                format!("the file of pid {pid} was deleted or replaced since it was started")
+            };
             drafts.insert(0, stale("process", message));
         }
         _ if drafts.is_empty() => {
@@ -96,6 +111,11 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
         Some(problem) => Outcome::NotChecked(problem.message.clone()),
         None => Outcome::Checked(drafts),
     }
+}
+
+/// The beginning of a build-id, which is enough to tell two builds apart.
+fn short(id: &str) -> &str {
+    id.get(..12).unwrap_or(id)
 }
 
 #[cfg(test)]

@@ -80,10 +80,16 @@ pub enum Absent {
         "not permitted: reading another user's program needs CAP_SYS_PTRACE (run as that user or as root)"
     )]
     NotPermitted,
+    /// Not permitted to those who may read all others.
+    #[error("not permitted, though CAP_SYS_PTRACE is in force: {FORBIDDEN}")]
+    Forbidden,
     /// Anything else.
     #[error("{0}")]
     Other(#[from] OpenError),
 }
+
+/// Why a process may not be read that others may not forbid.
+pub const FORBIDDEN: &str = "a security module or another user namespace forbids it";
 
 /// Where processes are listed.
 fn proc_of(pid: u32) -> PathBuf {
@@ -134,6 +140,16 @@ fn parse_stat(bytes: &[u8]) -> Option<Stat> {
     })
 }
 
+/// Whether this program has `CAP_SYS_PTRACE` in force; what it may not read all the same is forbidden by something else.
+pub fn may_trace() -> bool {
+    /// The capability's number (`include/uapi/linux/capability.h`).
+    const SYS_PTRACE: u32 = 19;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let bits = effective.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
+    bits.is_some_and(|bits| bits & (1 << SYS_PTRACE) != 0)
+}
+
 /// The name of a process, which anybody may read; `None` if there is no such process.
 pub fn name(pid: u32) -> Option<String> {
     stat(pid).map(|stat| stat.name)
@@ -169,6 +185,7 @@ pub fn open(pid: u32, limits: &Limits) -> Result<Running, Absent> {
         Ok(_) => return Err(Absent::Vanished),
         Err(error) => {
             return Err(match error.kind() {
+                io::ErrorKind::PermissionDenied if may_trace() => Absent::Forbidden,
                 io::ErrorKind::PermissionDenied => Absent::NotPermitted,
                 io::ErrorKind::NotFound
                     if after.is_some_and(|stat| matches!(stat.state, b'Z' | b'X' | b'x')) =>

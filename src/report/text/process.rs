@@ -53,6 +53,7 @@ pub(super) fn installed(out: &mut String, facts: &Facts, options: Options) {
             paint(GREEN, "yes, the same build copied anew")
         }
         (_, Some(installed)) => paint(YELLOW, &terminal(&format!("no, build-id {installed} is installed"))),
+        (_, None) if is_in_memory(process) => paint(YELLOW, "no file: it runs from memory (memfd)"),
         (_, None) => paint(YELLOW, "no, the file was deleted or replaced"),
     };
     let _ = writeln!(out, "running = installed file: {said}");
@@ -63,6 +64,18 @@ pub(super) fn installed(out: &mut String, facts: &Facts, options: Options) {
     }
     if options.verbose {
         labelled(out, 0, "command", &terminal(&process.command), options);
+    }
+}
+
+/// Whether the program never had a file (memfd_create(2)).
+fn is_in_memory(process: &Process) -> bool {
+    process.exe.as_deref().is_some_and(|exe| exe.starts_with("/memfd:"))
+}
+
+/// What to do next with a process that was looked at alone: a build is best told by one that was good.
+pub(super) fn next(out: &mut String, facts: &Facts, options: Options) {
+    if let Some(process) = facts.process.as_ref().filter(|_| facts.library.is_none()) {
+        labelled(out, 0, "next", &format!("flagaudit diff LAST-GOOD pid:{}", process.pid), options);
     }
 }
 
