@@ -20,6 +20,7 @@ fi
 export PATH=$work/venv/bin:$work/bin:$PATH FLAGAUDIT=$flagaudit
 cd "$work"
 rm -rf audit table bin log && mkdir -p audit bin
+ln -s "$flagaudit" bin/flagaudit
 
 # Artefacts: programs of this machine, one that is at -O0, one that is not there, one that is no program.
 find /usr/bin /usr/sbin -maxdepth 1 -type f -size -200k | sort > candidates
@@ -49,7 +50,7 @@ cat > bin/ssh <<'SH'
 while [ "${1#-}" != "$1" ]; do shift 2; done
 case $1 in down.example) exit 255 ;; esac
 shift
-PATH=$(dirname "$FLAGAUDIT"):$PATH exec sh -c "$*"
+exec sh -c "$*"
 SH
 chmod +x bin/ssh
 cp "$(realpath /usr/bin/sleep)" bin/zz-fleet
