@@ -8,6 +8,7 @@ use crate::facts::{
     CompilerSeen, DebugInfo, Facts, Functions, Optimization, Problem, Product, Status, Unit, UnitKind,
 };
 use crate::image::functions::{self, FunctionTable};
+use crate::image::identity;
 use crate::image::linkage::{self, Linkage};
 use crate::image::notes::Notes;
 use crate::image::pointers::Pointers;
@@ -106,7 +107,7 @@ fn blank(subject: &Subject) -> Facts {
         process: None,
         library: None,
         status: Status::Ok,
-        problems: subject.problems.clone(),
+        problems: Vec::new(),
         elf: None,
         product: None,
         debug_info: DebugInfo::default(),
@@ -187,7 +188,7 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
     facts.problems.extend(linkage.problems.iter().cloned());
     let notes = notes::read(image);
     facts.problems.extend(notes.problems.iter().cloned());
-    facts.elf = Some(linkage::elf_facts(image, &linkage, notes.build_id.as_deref()));
+    facts.elf = Some(identity::elf_facts(image, &linkage, notes.build_id.as_deref()));
     let symbols = Symbols::new();
     let pointers = Pointers::read(image, &linkage);
     let comment = comment::read(image);
@@ -211,7 +212,7 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
     let mut seen =
         Witnessed { units: understood.units, relocatable: image.is_relocatable(), ..Witnessed::default() };
     seen.debug_absent = Some(debug_absent(image, facts));
-    seen.code_elsewhere = linkage::is_separate_debug(image);
+    seen.code_elsewhere = identity::is_separate_debug(image);
     if let Some(bytes) = shared {
         seen.account.bytes = bytes;
     } else {
@@ -227,11 +228,12 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
             unit.text_bytes = *bytes;
         }
     }
-    let mut handlers = Vec::new();
-    let kernel = linkage::is_kernel(image);
+    let (mut handlers, mut filters) = (Vec::new(), Vec::new());
+    let kernel = identity::is_kernel(image);
     let program = (!kernel).then(|| nginx::read(image, &linkage, &symbols, &pointers)).flatten();
     if let Some(mut found) = program {
         handlers = std::mem::take(&mut found.handlers);
+        filters = std::mem::take(&mut found.filters);
         let server = found.server.take();
         seen.declared = take_nginx(found, facts);
         configuration::attach(server.as_ref(), subject.command_line.as_ref(), options, facts);
@@ -241,7 +243,8 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
     take_package(image, &notes, facts);
     macros::tell_rest(&understood.defined, facts);
     seen.claims = std::mem::take(&mut facts.optimization.claims);
-    let framed: Vec<Range<u64>> = table.functions.iter().map(|f| f.start..f.end).collect();
+    let framed = table.functions.iter().filter(|f| f.from == functions::Origin::EhFrame);
+    let framed: Vec<Range<u64>> = framed.map(|f| f.start..f.end).collect();
     let unframed = ranges::subtract(&crate::image::merge(seen.account.undescribed.clone()), &framed);
     if let Some(lines) = gcc_command_line::read(image) {
         seen.lines_cover = lines.cover(gcc_command_line::source_files(symbols.full(image)));
@@ -260,7 +263,7 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
     code::name_modules(&mut code.seen.runs, &handlers);
     seen.code = code.seen.clone();
     facts.problems.extend(table.problems.iter().filter(|_| !seen.relocatable).cloned());
-    if let Some(shape) = code.shape.as_ref().filter(|_| !crate::image::linkage::is_separate_debug(image)) {
+    if let Some(shape) = code.shape.as_ref().filter(|_| !crate::image::identity::is_separate_debug(image)) {
         facts.problems.extend(shape.problems.iter().cloned());
     }
     conclude(seen, facts, kernel);
@@ -274,13 +277,6 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
         }
     }
     facts.functions = code::functions(&table, &code, runs);
-    let filters: Vec<u64> = if facts.nginx.is_some() {
-        let symbols = symbols.full(image);
-        let functions = symbols.entries().filter(|s| s.kind() == elf::STT_FUNC);
-        functions.filter(|s| code::is_filter(s.named(symbols).name)).map(|s| s.value).collect()
-    } else {
-        Vec::new()
-    };
     facts.optimization.tail_calls = code::tail_calls(image, &table, &code, &filters);
     let of_code = code.shape.iter().chain(&code.sample).flat_map(|shape| &shape.problems);
     facts.problems.extend(of_code.cloned());

@@ -18,6 +18,7 @@ pub mod confined;
 pub mod document;
 pub mod functions;
 mod headers;
+pub mod identity;
 pub mod input;
 pub mod linkage;
 pub mod notes;

@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread::Builder;
 
 /// Results that may wait for an earlier one, per thread: one huge file does not hold the others back, and a slow one
 /// does not let results pile up.
@@ -12,6 +13,9 @@ const WINDOW: usize = 64;
 
 /// Most threads: systems refuse so many, and no machine has as many processors to spare.
 const MOST_JOBS: usize = 1024;
+
+/// Stack of a thread in bytes, that of the standard library: said here, since the environment may say another.
+const STACK: usize = 2 << 20;
 
 /// How many targets are worked on at the same time: what was asked for, otherwise one a processor.
 pub fn jobs(asked: Option<usize>) -> usize {
@@ -68,11 +72,24 @@ pub fn ordered<I: Send, O: Send, B>(
         }
     };
     std::thread::scope(|scope| {
+        let mut running = 0usize;
         for _ in 0..jobs {
             let send = send.clone();
-            scope.spawn(|| worker(send));
+            // Where the system gives no more threads, those that run do the work.
+            let spawned = Builder::new().stack_size(STACK).spawn_scoped(scope, || worker(send));
+            if spawned.is_err() {
+                break;
+            }
+            running += 1;
         }
         drop(send);
+        if running == 0 {
+            loop {
+                let next = lock(&source).1.next();
+                let Some(item) = next else { return ControlFlow::Continue(()) };
+                sink(work(item))?;
+            }
+        }
         let mut waiting = BTreeMap::new();
         let mut wanted = 0;
         for (index, result) in receive {

@@ -1,6 +1,6 @@
 //! Where the bytes come from. Nothing else opens files that are to be audited.
 
-use crate::facts::{Facts, Library, Origin, Problem, Process};
+use crate::facts::{Facts, Library, Origin, Process};
 use crate::image::Input;
 use crate::image::confined::{open_met, open_regular};
 use base64::Engine as _;
@@ -36,8 +36,6 @@ pub struct Subject {
     pub root: Option<PathBuf>,
     /// Why it cannot be read, where that is known already.
     pub refused: Option<String>,
-    /// What was noticed on the way to it.
-    pub problems: Vec<Problem>,
     /// How it was started, for a running program.
     pub command_line: Option<process::CommandLine>,
     /// What a quick look at it told, where somebody has looked.
@@ -73,7 +71,6 @@ impl Subject {
             place: None,
             root: None,
             refused: None,
-            problems: Vec::new(),
             command_line: None,
             glance: None,
             identity: None,

@@ -169,6 +169,7 @@ pub(super) fn take(image: &Image, mut dwarf: DwarfUnits, source: DebugSource, fa
     }
     facts.problems.append(&mut dwarf.problems);
     let mut found = units::understand(&dwarf.units, None, image.workers);
+    facts.problems.append(&mut found.problems);
     facts.compilers = std::mem::take(&mut found.compilers);
     macros::tell_levels(&dwarf.units, &mut found, facts);
     if found.units.iter().any(|unit| unit.kind == UnitKind::LtoPartition) {

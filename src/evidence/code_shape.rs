@@ -14,6 +14,7 @@ use crate::parallel;
 use crate::wording::grouped;
 use object::elf;
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::ops::Range;
 
 pub mod features;
@@ -83,7 +84,7 @@ fn machine(image: &Image) -> Result<Machine, Unknown> {
                 code: Code::A64, arguments: Arguments::InRegisters, high: "functions save x20–x28"
             })
         }
-        _ => Err(Unknown::Machine(crate::image::linkage::machine_name(image))),
+        _ => Err(Unknown::Machine(crate::image::identity::machine_name(image))),
     }
 }
 
@@ -188,7 +189,7 @@ fn judge_known(image: &Image, machine: Machine, functions: &[Function], selectio
     let told = !matches!(shape.verdict, Verdict::Unknown(_));
     if told && !neighbours.is_empty() && most_of_each < text::FUNCTION_BYTES {
         let first = grouped(most_of_each);
-        shape.sentence.push_str(&format!("; of longer functions the first {first} bytes were read"));
+        let _ = write!(shape.sentence, "; of longer functions the first {first} bytes were read");
     }
     shape
 }

@@ -60,6 +60,11 @@ impl Input {
         Some(Self { bytes: self.bytes.clone(), start: self.start.checked_add(offset)?, len })
     }
 
+    /// Whether a file is held open for it.
+    pub fn holds_file(&self) -> bool {
+        matches!(self.bytes, Bytes::File(_))
+    }
+
     /// Size in bytes.
     pub fn len(&self) -> u64 {
         self.len

@@ -83,7 +83,7 @@ impl<'i> Accounting<'i> {
         account.runtime = total(&intersect(uncovered, &table.runtime));
         account.undescribed.clear();
         let gaps = subtract(uncovered, &table.runtime);
-        if crate::image::linkage::is_separate_debug(image) {
+        if crate::image::identity::is_separate_debug(image) {
             // The bytes are in the binary, not here: what lies between units cannot be told.
             account.undescribed =
                 gaps.into_iter().flat_map(|gap| split(gap, &table.functions, |f| f.start..f.end)).collect();

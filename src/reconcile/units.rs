@@ -1,12 +1,13 @@
 //! DWARF units and their producers become the units of the facts.
 
 use crate::compiler::Level;
+use crate::compiler::options::LevelWord;
 use crate::compiler::producer::{self, Family, Producer};
 use crate::compiler::{Library, library_of, unit_kind};
 use crate::evidence::dwarf_macro::Macros;
 use crate::evidence::dwarf_producer::{DwarfUnit, DwarfUnitKind};
 use crate::evidence::{Held, Source, Strength};
-use crate::facts::{CompilerSeen, Cpu, FlagCount, Unit, UnitKind};
+use crate::facts::{CompilerSeen, Cpu, FlagCount, Problem, Unit, UnitKind};
 use crate::parallel;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -24,6 +25,8 @@ pub struct Units {
     pub libraries: Vec<Option<Library>>,
     /// What the macros of the units compiled from source tell, of those that have any.
     pub defined: Vec<Arc<Macros>>,
+    /// What is damaged.
+    pub problems: Vec<Problem>,
 }
 
 impl Units {
@@ -65,6 +68,9 @@ impl Units {
     }
 }
 
+/// Damaged producers that are told one by one.
+const GARBLED: usize = 8;
+
 /// What is known of one producer's text.
 struct Understood<'a> {
     /// The text, as the unit last seen holds it.
@@ -78,7 +84,10 @@ struct Understood<'a> {
 
 impl<'a> Understood<'a> {
     fn new(words: &'a Arc<[u8]>) -> Self {
-        let producer = producer::parse(words);
+        let mut producer = producer::parse(words);
+        if producer::is_garbled(words) {
+            producer.level = LevelWord::unknown("the compiler's words about itself are damaged");
+        }
         let compiler = match producer.family {
             Family::Unknown => producer.raw.clone(),
             _ => producer.name(),
@@ -106,6 +115,11 @@ pub fn understand(dwarf: &[DwarfUnit], member: Option<&str>, workers: usize) -> 
         result.origins.extend(some.origins.into_iter().map(|origin| index * share + origin));
         result.units.extend(some.units);
         result.libraries.extend(some.libraries);
+        for problem in some.problems {
+            if result.problems.len() < GARBLED && !result.problems.contains(&problem) {
+                result.problems.push(problem);
+            }
+        }
         for (compiler, units) in named {
             *seen.entry(compiler).or_default() += units;
         }
@@ -182,6 +196,11 @@ fn understand_some(dwarf: &[DwarfUnit], member: Option<&str>) -> (Units, Vec<(Na
             of_producer(&of_words.producer, &of_words.compiler, kind, blank(name, comp_dir, member, unit));
         result.units.push(Unit { language, flags, ..known });
     }
+    let garbled = understood.iter().filter(|of_words| producer::is_garbled(of_words.words));
+    result.problems.extend(garbled.take(GARBLED).map(|of_words| {
+        let words: String = of_words.producer.raw.chars().take(60).collect();
+        Problem::damage("damaged-producer", format!("no compiler writes this of itself: {words}"))
+    }));
     let mut named = Vec::new();
     for Understood { producer, languages, .. } in &understood {
         for (language, units) in languages {

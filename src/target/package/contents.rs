@@ -141,13 +141,14 @@ enum Store {
 }
 
 /// A temporary file without a name.
-struct Spool {
+#[derive(Debug)]
+pub(super) struct Spool {
     file: Arc<std::fs::File>,
     len: u64,
 }
 
 impl Spool {
-    fn new() -> io::Result<Self> {
+    pub(super) fn new() -> io::Result<Self> {
         // The environment may name a folder for temporary files that is none.
         let made = tempfile::tempfile()
             .or_else(|error| tempfile::tempfile_in("/tmp").map_err(|_| error))
@@ -156,7 +157,7 @@ impl Spool {
     }
 
     /// Copies a whole file; more than `limit` bytes are an error.
-    fn keep(&mut self, from: impl Read, limit: u64) -> io::Result<(u64, u64)> {
+    pub(super) fn keep(&mut self, from: impl Read, limit: u64) -> io::Result<(u64, u64)> {
         let at = self.len;
         let copied = io::copy(&mut from.take(limit.saturating_add(1)), &mut &*self.file);
         // What was written counts even if the copy was cut short.
@@ -169,7 +170,7 @@ impl Spool {
     }
 
     /// All parts share the one open file: a package may hold more programs than a process may have files open.
-    fn part(&self, at: u64, len: u64) -> io::Result<Input> {
+    pub(super) fn part(&self, at: u64, len: u64) -> io::Result<Input> {
         let cut = || io::Error::other("the temporary file is cut");
         Input::shared(Arc::clone(&self.file))?.part(at, len).ok_or_else(cut)
     }

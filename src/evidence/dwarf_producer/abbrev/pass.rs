@@ -99,7 +99,7 @@ fn attributes(bytes: &[u8]) -> Option<usize> {
             }
             // The pair that stopped it: the end, or a constant of one byte behind.
             let stop = word >> (plain * 16);
-            if stop & 0xffff == 0 {
+            if stop.trailing_zeros() >= 16 {
                 return Some(at + 2);
             }
             if plain < 3 && stop & SHORT_CONSTANT == u64::from(IMPLICIT) << 8 {
