@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # Whole processes side by side in one run: medians of N rounds over all commands, processor time, peak memory, bytes read.
-#   usage: benches/compare.sh CORPUS [VMLINUX] [WORK]      N=5 by default, ONLY=PATTERN for the titles of some tables
+#   usage: benches/compare.sh CORPUS [VMLINUX] [WORK]      N=5 by default, ONLY=PATTERN for the titles of some tables,
+#                                                          TEXT=FILE for a stripped file with much code
 # CORPUS is what scripts/corpus.sh makes; VMLINUX is the file with DWARF of Debian's linux-image-6.1.0-*-cloud-amd64-dbg
 # (about 590 MB); WORK keeps what is made here (the same compressed, a directory of 3,000 files). Peers that are not
 # installed are left out, and said to be.
 #
 # Cold means that the target's pages are not in the page cache (posix_fadvise; no need to be root, and nobody else's pages
 # are dropped), while the programs are. "read" is what was asked of read calls; "disk" what came from the disk in a cold
-# run, mapped files included.
+# run, mapped files included. On a machine that others use, run it as `chrt -f 20 benches/compare.sh …`: a process that
+# waits for a processor measures the others.
 set -euo pipefail
 corpus=${1:?usage: benches/compare.sh CORPUS [VMLINUX] [WORK]}
 vmlinux=${2:-}
@@ -23,9 +25,9 @@ if [ -n "$vmlinux" ] && [ ! -e "$work/vmlinux-zlib" ]; then
   objcopy --compress-debug-sections=zlib "$vmlinux" "$work/vmlinux-zlib.part" && mv "$work/vmlinux-zlib.part" "$work/vmlinux-zlib"
 fi
 
-python3 - "${N:-5}" "${FLAGAUDIT:-$target/flagaudit}" "$target/lower-bound" "$corpus" "$vmlinux" "$work" "${ONLY:-}" <<'PY'
-import os, shutil, statistics, subprocess, sys, tempfile, time
-n, ours, bound, corpus, vmlinux, work, only = int(sys.argv[1]), *sys.argv[2:8]
+python3 - "${N:-5}" "${FLAGAUDIT:-$target/flagaudit}" "$target/lower-bound" "$corpus" "$vmlinux" "$work" "${ONLY:-}" "${TEXT:-}" <<'PY'
+import os, re, shutil, statistics, subprocess, sys, tempfile, time
+n, ours, bound, corpus, vmlinux, work, only, text = int(sys.argv[1]), *sys.argv[2:9]
 null = subprocess.DEVNULL
 absent = set()
 
@@ -59,6 +61,20 @@ def forget(path):
         os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
         os.close(handle)
 
+def touched(command, path):
+    """MiB in the pages of a file that read calls asked for, as strace sees them."""
+    if not shutil.which("strace") or os.path.isdir(path):
+        return None
+    with tempfile.NamedTemporaryFile("r") as log:
+        subprocess.run(["strace", "-f", "-y", "-e", "trace=read,pread64", "-o", log.name, *command], stdout=null, stderr=null)
+        pages = set()
+        for line in log:
+            found = re.search(r"pread64\(\d+<(.*?)>, .*, (\d+), (\d+)\) += (\d+)", line)
+            if found and found[1] == os.path.realpath(path) and int(found[4]):
+                start, size = int(found[3]), int(found[4])
+                pages.update(range(start >> 12, (start + size - 1 >> 12) + 1))
+    return len(pages) * 4096 / 2**20
+
 def shown(value, digits=1):
     return "-" if value is None else f"{value:.{digits}f}"
 
@@ -90,8 +106,14 @@ def table(title, path, commands, rounds=n):
         median, cpu = statistics.median(warm[name]), min(spent[name])
         mib = None if read[name] is None else read[name] / 2**20
         disk = statistics.median(io[name]) / 2**20
+        if name == "flagaudit inspect":
+            disk_base = disk
         print(f"{name:<46}{median * 1000:>9.1f}{median / base:>7.2f}{cpu * 1000:>9.1f}{cpu / cpu_base:>7.2f}{shown(peak(command)):>10}"
               f"{shown(mib):>10}{statistics.median(cold[name]) * 1000:>9.1f}{disk:>10.1f}", flush=True)
+    # With one thread a call is one line.
+    pages = touched([*commands["flagaudit inspect"], "--jobs", "1"], path)
+    if pages:
+        print(f"pages that flagaudit inspect asks for: {pages:.1f} MiB; from the disk: {disk_base / pages:.2f} times as much")
 
 def peers(path, *bounds, big=False):
     commands = {
@@ -135,6 +157,12 @@ if vmlinux:
     table("vmlinux with DWARF", vmlinux, peers(vmlinux, "units", big=True))
     packed = f"{work}/vmlinux-zlib"
     table("vmlinux with DWARF, compressed (zlib)", packed, peers(packed, "inflate", big=True), rounds=min(n, 3))
+if text:
+    table(f"much code: {os.path.basename(text)}, stripped", text, {
+        "flagaudit inspect": [ours, "inspect", text],
+        "flagaudit inspect --jobs 1": [ours, "inspect", "--jobs", "1", text],
+        "lower bound: code": [bound, "code", text],
+    }, rounds=min(n, 3))
 files = f"{work}/files"
 if not os.path.isdir(files):
     collect(files, 3000)

@@ -83,6 +83,7 @@ if has go; then
   go build -o go-default hello.go
   go build -gcflags='all=-N -l' -o go-noopt hello.go
   go build -trimpath -ldflags='-s -w' -o go-stripped hello.go
+  go build -trimpath -ldflags='-w' -o go-symbols hello.go
   mkdir -p cgo && cp cgo.go many.c many.h cgo/
   for level in O0 O2; do
     (cd cgo && CGO_ENABLED=1 CGO_CFLAGS="-g -$level" go build -o "../cgo-$level" . \

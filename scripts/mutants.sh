@@ -6,5 +6,7 @@ cd "$(dirname "$0")/.."
 . scripts/toolchain.sh
 export CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
+# Panics are caught and told; a program that aborts would be everything compiled a second time.
+export CARGO_PROFILE_RELEASE_PANIC=unwind
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target/mutants}
 FLAGAUDIT_MUTATIONS=$1 FLAGAUDIT_MUTATION_SEED=${2:-1} cargo test --locked --quiet --release --test mutations -- --nocapture

@@ -8,6 +8,7 @@ use crate::facts::{
     CompilerSeen, DebugInfo, Facts, Functions, Optimization, Problem, Product, Status, Unit, UnitKind,
 };
 use crate::image::functions::{self, FunctionTable};
+use crate::image::identity;
 use crate::image::linkage::{self, Linkage};
 use crate::image::notes::Notes;
 use crate::image::pointers::Pointers;
@@ -16,6 +17,7 @@ use crate::image::symbols::Symbols;
 use crate::image::{Image, ImageError, Input, archive, companion, notes};
 use crate::limits::Limits;
 use crate::nginx::{self, NginxFacts};
+use crate::parallel;
 use crate::reconcile::account::{self, Accounting};
 use crate::reconcile::{self, Witnessed, units};
 use crate::target::Subject;
@@ -45,6 +47,8 @@ pub struct Options {
     pub nginx_conf: Option<PathBuf>,
     /// Follow libraries and dynamic modules, too.
     pub libraries: Option<Arc<Resolver>>,
+    /// How many threads may work on one target; 0 is 1. The facts are the same, whatever the number.
+    pub workers: usize,
 }
 
 /// Audits one target. Nothing that is wrong with it is an error here: problems are facts.
@@ -65,7 +69,10 @@ pub fn audit(subject: &Subject, options: &Options) -> Facts {
         _ => options,
     };
     match Image::open(input.clone(), &options.limits) {
-        Ok(image) => of_image(&image, subject, options, &mut facts),
+        Ok(mut image) => {
+            image.workers = options.workers;
+            of_image(&image, subject, options, &mut facts);
+        }
         Err(ImageError::NotElf) if archive::is_archive(&input) => {
             members::read(&input, subject.place(), options, &mut facts);
         }
@@ -100,7 +107,7 @@ fn blank(subject: &Subject) -> Facts {
         process: None,
         library: None,
         status: Status::Ok,
-        problems: subject.problems.clone(),
+        problems: Vec::new(),
         elf: None,
         product: None,
         debug_info: DebugInfo::default(),
@@ -181,15 +188,19 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
     facts.problems.extend(linkage.problems.iter().cloned());
     let notes = notes::read(image);
     facts.problems.extend(notes.problems.iter().cloned());
-    facts.elf = Some(linkage::elf_facts(image, &linkage, notes.build_id.as_deref()));
+    facts.elf = Some(identity::elf_facts(image, &linkage, notes.build_id.as_deref()));
     let symbols = Symbols::new();
     let pointers = Pointers::read(image, &linkage);
     let comment = comment::read(image);
     facts.problems.extend(comment.problems.iter().cloned());
     facts.hardening = hardening::read(image, &linkage, &symbols, &notes, &comment);
-    facts.instrumentation = instrumentation::read(image, &linkage, &symbols);
-
-    let mut understood = debug::read(image, path, &notes, options, facts);
+    // Names and units are in different parts of a file.
+    let (instrumentation, mut understood) = parallel::both(
+        if worth_a_thread(image) { image.workers } else { 1 },
+        || instrumentation::read(image, &linkage, &symbols),
+        || debug::read(image, path, &notes, options, facts),
+    );
+    facts.instrumentation = instrumentation;
     understood.own_library(linkage.soname.as_deref());
     for unit in understood.units.iter_mut().filter(|unit| unit.kind == UnitKind::Source) {
         if crate::compiler::is_start_unit(&unit.name, &unit.ranges, image.header.entry) {
@@ -201,7 +212,7 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
     let mut seen =
         Witnessed { units: understood.units, relocatable: image.is_relocatable(), ..Witnessed::default() };
     seen.debug_absent = Some(debug_absent(image, facts));
-    seen.code_elsewhere = linkage::is_separate_debug(image);
+    seen.code_elsewhere = identity::is_separate_debug(image);
     if let Some(bytes) = shared {
         seen.account.bytes = bytes;
     } else {
@@ -217,11 +228,12 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
             unit.text_bytes = *bytes;
         }
     }
-    let mut handlers = Vec::new();
-    let kernel = linkage::is_kernel(image);
+    let (mut handlers, mut filters) = (Vec::new(), Vec::new());
+    let kernel = identity::is_kernel(image);
     let program = (!kernel).then(|| nginx::read(image, &linkage, &symbols, &pointers)).flatten();
     if let Some(mut found) = program {
         handlers = std::mem::take(&mut found.handlers);
+        filters = std::mem::take(&mut found.filters);
         let server = found.server.take().map(Arc::new);
         seen.declared = take_nginx(found, facts);
         configuration::attach(server.as_deref(), subject.command_line.as_ref(), options, facts);
@@ -234,7 +246,8 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
     take_package(image, &notes, facts);
     macros::tell_rest(&understood.defined, facts);
     seen.claims = std::mem::take(&mut facts.optimization.claims);
-    let framed: Vec<Range<u64>> = table.functions.iter().map(|f| f.start..f.end).collect();
+    let framed = table.functions.iter().filter(|f| f.from == functions::Origin::EhFrame);
+    let framed: Vec<Range<u64>> = framed.map(|f| f.start..f.end).collect();
     let unframed = ranges::subtract(&crate::image::merge(seen.account.undescribed.clone()), &framed);
     if let Some(lines) = gcc_command_line::read(image) {
         seen.lines_cover = lines.cover(gcc_command_line::source_files(symbols.full(image)));
@@ -253,7 +266,7 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
     code::name_modules(&mut code.seen.runs, &handlers);
     seen.code = code.seen.clone();
     facts.problems.extend(table.problems.iter().filter(|_| !seen.relocatable).cloned());
-    if let Some(shape) = code.shape.as_ref().filter(|_| !crate::image::linkage::is_separate_debug(image)) {
+    if let Some(shape) = code.shape.as_ref().filter(|_| !crate::image::identity::is_separate_debug(image)) {
         facts.problems.extend(shape.problems.iter().cloned());
     }
     conclude(seen, facts, kernel);
@@ -267,13 +280,6 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
         }
     }
     facts.functions = code::functions(&table, &code, runs);
-    let filters: Vec<u64> = if facts.nginx.is_some() {
-        let symbols = symbols.full(image);
-        let functions = symbols.entries().filter(|s| s.kind() == elf::STT_FUNC);
-        functions.filter(|s| code::is_filter(s.named(symbols).name)).map(|s| s.value).collect()
-    } else {
-        Vec::new()
-    };
     facts.optimization.tail_calls = code::tail_calls(image, &table, &code, &filters);
     let of_code = code.shape.iter().chain(&code.sample).flat_map(|shape| &shape.problems);
     facts.problems.extend(of_code.cloned());
@@ -281,6 +287,12 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
     facts.problems.extend(pointers.problems());
     facts.problems.sort();
     facts.problems.dedup();
+}
+
+/// Whether the symbol table is so large that going through it takes longer than it takes to start a thread.
+fn worth_a_thread(image: &Image) -> bool {
+    const LARGE: u64 = 512 << 10;
+    image.sections.iter().any(|section| section.kind == elf::SHT_SYMTAB && section.size >= LARGE)
 }
 
 /// Texts in which other programs name their own build. What the file only contains is told apart.

@@ -150,6 +150,7 @@ pub fn main() -> ExitCode {
         }
     };
     raise_open_files();
+    interrupt::outlive_full_files();
     let status = match cli.command {
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),

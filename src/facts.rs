@@ -8,7 +8,9 @@ use crate::evidence::{Claim, Held, Source, Strength};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+mod nginx;
 mod parts;
+pub use nginx::*;
 pub use parts::*;
 
 /// Everything held about one target.
@@ -97,6 +99,10 @@ pub struct Optimization {
     pub claims: Vec<Claim>,
     /// Tail calls, where counted.
     pub tail_calls: Option<TailCalls>,
+    /// The level in each of as many equal slices of the text, in order of address; see [`crate::reconcile::map`]. For
+    /// the eye; not part of the document.
+    #[serde(skip)]
+    pub map: Vec<Option<Level>>,
 }
 
 impl Optimization {
@@ -190,7 +196,7 @@ pub struct TailCalls {
 }
 
 /// One compilation unit.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Unit {
     /// `DW_AT_name`, lossily decoded.
     pub name: String,

@@ -18,6 +18,7 @@ pub mod confined;
 pub mod document;
 pub mod functions;
 mod headers;
+pub mod identity;
 pub mod input;
 pub mod linkage;
 pub mod notes;
@@ -159,12 +160,20 @@ impl Section {
         self.kind != elf::SHT_NOBITS && self.kind != elf::SHT_NULL
     }
 
+    /// Whether the bytes in the file are compressed, as its flag says or an old name.
+    pub fn is_compressed(&self) -> bool {
+        self.flags & elf::SHF_COMPRESSED.0 != 0 || self.name.starts_with(b".zdebug")
+    }
+
     /// Whether the section is allocated and executable.
     pub fn is_text(&self) -> bool {
         let wanted = (elf::SHF_ALLOC | elf::SHF_EXECINSTR).0;
         self.flags & wanted == wanted
     }
 }
+
+/// From this size on, in bytes, debug information is worth hopping through; smaller files are fetched at once.
+const MANY_UNITS: u64 = 1 << 20;
 
 /// One ELF file.
 #[derive(Debug)]
@@ -181,6 +190,8 @@ pub struct Image {
     pub problems: Vec<Problem>,
     /// Bounds.
     pub limits: Limits,
+    /// How many threads may read the file at the same time. One, if nobody says otherwise.
+    pub workers: usize,
     by_name: HashMap<Vec<u8>, Vec<usize>>,
     /// Relocation sections of an `ET_REL` file by the index of the section they change.
     relocations: HashMap<u32, Vec<usize>>,
@@ -205,8 +216,25 @@ impl Image {
                 relocations.entry(table.info).or_default().push(table.index);
             }
         }
+        // What tells of a unit is a few hundred bytes in many thousand.
+        let jumpy = |section: &Section| section.name == b".debug_info" && section.size >= MANY_UNITS;
+        if sections.iter().any(|section| jumpy(section) && !section.is_compressed()) {
+            input.expect_jumps();
+        }
         let limits = limits.clone();
-        Ok(Self { input, header, segments, sections, problems, limits, by_name, relocations, loaded })
+        let workers = 1;
+        Ok(Self {
+            input,
+            header,
+            segments,
+            sections,
+            problems,
+            limits,
+            workers,
+            by_name,
+            relocations,
+            loaded,
+        })
     }
 
     /// The first section of that name.

@@ -18,6 +18,7 @@ pub mod configure;
 pub mod declared;
 mod directives;
 pub mod features;
+mod filters;
 mod handlers;
 mod identify;
 pub mod invocation;
@@ -58,6 +59,8 @@ pub struct NginxFacts {
     pub unmerged_modules: Vec<String>,
     /// Addresses that one module's structures name, ascending: mostly its functions.
     pub handlers: Vec<(u64, String)>,
+    /// Addresses of the header and body filters, ascending; empty where the code that chains them does not tell.
+    pub filters: Vec<u64>,
     /// What a dynamic module would be held against; `None` where the module structures could not be read.
     pub server: Option<Server>,
 }
@@ -150,6 +153,7 @@ fn from_words(said: &text::VersionText, mut problems: Vec<Problem>, at: Option<&
         declared,
         unmerged_modules: Vec::new(),
         handlers: Vec::new(),
+        filters: Vec::new(),
         server: None,
     }
 }

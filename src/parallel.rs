@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread::Builder;
 
 /// Results that may wait for an earlier one, per thread: one huge file does not hold the others back, and a slow one
 /// does not let results pile up.
@@ -12,6 +13,9 @@ const WINDOW: usize = 64;
 
 /// Most threads: systems refuse so many, and no machine has as many processors to spare.
 const MOST_JOBS: usize = 1024;
+
+/// Stack of a thread in bytes, that of the standard library: said here, since the environment may say another.
+const STACK: usize = 2 << 20;
 
 /// How many targets are worked on at the same time: what was asked for, otherwise one a processor.
 pub fn jobs(asked: Option<usize>) -> usize {
@@ -68,11 +72,24 @@ pub fn ordered<I: Send, O: Send, B>(
         }
     };
     std::thread::scope(|scope| {
+        let mut running = 0usize;
         for _ in 0..jobs {
             let send = send.clone();
-            scope.spawn(|| worker(send));
+            // Where the system gives no more threads, those that run do the work.
+            let spawned = Builder::new().stack_size(STACK).spawn_scoped(scope, || worker(send));
+            if spawned.is_err() {
+                break;
+            }
+            running += 1;
         }
         drop(send);
+        if running == 0 {
+            loop {
+                let next = lock(&source).1.next();
+                let Some(item) = next else { return ControlFlow::Continue(()) };
+                sink(work(item))?;
+            }
+        }
         let mut waiting = BTreeMap::new();
         let mut wanted = 0;
         for (index, result) in receive {
@@ -92,6 +109,62 @@ pub fn ordered<I: Send, O: Send, B>(
     })
 }
 
+/// Works on the pieces of one thing with as many threads as given, the caller's own among them, and returns the results in
+/// the order of the pieces. Each thread makes itself a `room` to work in. Where no more threads can be had, the caller
+/// does all the work.
+pub fn pieces<I: Sync, R, O: Send>(
+    workers: usize,
+    pieces: &[I],
+    room: impl Fn() -> R + Sync,
+    work: impl Fn(&mut R, &I) -> O + Sync,
+) -> Vec<O> {
+    let next = AtomicUsize::new(0);
+    let take = || {
+        let mut room = room();
+        let mut done = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(piece) = pieces.get(index) else { return done };
+            done.push((index, work(&mut room, piece)));
+        }
+    };
+    let mut done = std::thread::scope(|scope| {
+        let start = |_| std::thread::Builder::new().spawn_scoped(scope, take).ok();
+        let others: Vec<_> = (1..workers.min(pieces.len())).map_while(start).collect();
+        let mut done = take();
+        for other in others {
+            done.append(&mut other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        done
+    });
+    done.sort_unstable_by_key(|(index, _)| *index);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Does two things, at the same time if there may be two threads and one more can be had.
+pub fn both<A: Send, B>(workers: usize, aside: impl Fn() -> A + Sync, here: impl FnOnce() -> B) -> (A, B) {
+    if workers < 2 {
+        return (aside(), here());
+    }
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().spawn_scoped(scope, &aside);
+        let here = here();
+        let aside = match thread {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(_) => aside(),
+        };
+        (aside, here)
+    })
+}
+
+/// Most threads that work on one target: each has buffers of its own, and what cannot be shared out bounds the gain.
+const MOST_WORKERS: usize = 8;
+
+/// How many threads may work on one target while no other is worked on.
+pub fn workers(jobs: usize) -> usize {
+    jobs.clamp(1, MOST_WORKERS)
+}
+
 /// A lock that a panic elsewhere does not take away.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -100,7 +173,6 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::AtomicUsize;
 
     fn squares(jobs: usize, count: usize) -> Vec<usize> {
         let mut seen = Vec::new();
@@ -156,6 +228,27 @@ mod tests {
         assert_eq!(seen.load(Ordering::SeqCst), 2000);
         let most = most.load(Ordering::SeqCst);
         assert!(most <= 2 * WINDOW + 2, "{most} under way");
+    }
+
+    #[test]
+    fn pieces_keep_their_order_and_each_thread_its_room() {
+        let items: Vec<usize> = (0..1000).collect();
+        for workers in [0, 1, 2, 5] {
+            let rooms = AtomicUsize::new(0);
+            let room = || rooms.fetch_add(1, Ordering::SeqCst);
+            let tripled = pieces(workers, &items, room, |room, item| (*room, item * 3));
+            assert!(tripled.iter().map(|(_, item)| *item).eq((0..1000).map(|item| item * 3)));
+            assert!(tripled.iter().all(|(room, _)| *room < workers.max(1)));
+            assert_eq!(rooms.load(Ordering::SeqCst), workers.max(1));
+        }
+        assert!(pieces(4, &[] as &[u8], || (), |(), _| ()).is_empty());
+    }
+
+    #[test]
+    fn both_are_done_whatever_the_threads() {
+        for workers in [0, 1, 2] {
+            assert_eq!(both(workers, || 1, || 2), (1, 2));
+        }
     }
 
     #[test]

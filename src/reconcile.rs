@@ -15,6 +15,7 @@ use std::ops::Range;
 pub mod account;
 mod claims;
 pub mod instrumented;
+pub mod map;
 mod reason;
 mod runs;
 pub mod units;
@@ -144,6 +145,7 @@ pub fn reconcile(mut seen: Witnessed) -> Outcome {
     }
     let fallback = fallback(&seen, declared, recorded_elsewhere);
     let undescribed = seen.code.split(&seen.account.undescribed);
+    let mut levels = Vec::with_capacity(undescribed.len());
     for range in &undescribed {
         let size = range.end - range.start;
         if let Some(level) = seen.recorded_at(range) {
@@ -151,6 +153,7 @@ pub fn reconcile(mut seen: Witnessed) -> Outcome {
             let share = shares.entry(level).or_default();
             share.1 += u64::from(seen.code.covers(range));
             share.2 += size;
+            levels.push(level);
             continue;
         }
         let state = seen.code.state_at(range);
@@ -160,6 +163,7 @@ pub fn reconcile(mut seen: Witnessed) -> Outcome {
             let share = shares.entry(level).or_default();
             share.1 += u64::from(seen.code.covers(range));
             share.2 += size;
+            levels.push(level);
             continue;
         }
         let level = match state {
@@ -168,16 +172,18 @@ pub fn reconcile(mut seen: Witnessed) -> Outcome {
             Some(level) => level,
             None => Level::Unknown,
         };
-        let share = if level != Level::Unknown {
+        let level = if level != Level::Unknown {
             text.inferred += size;
-            shares.entry(level).or_default()
+            level
         } else if declared != Level::Unknown {
             text.declared += size;
-            shares.entry(declared).or_default()
+            declared
         } else {
             text.unknown += size;
-            shares.entry(Level::Unknown).or_default()
+            Level::Unknown
         };
+        levels.push(level);
+        let share = shares.entry(level).or_default();
         share.1 += u64::from(seen.code.covers(range));
         share.2 += size;
     }
@@ -185,9 +191,12 @@ pub fn reconcile(mut seen: Witnessed) -> Outcome {
         .into_iter()
         .map(|(level, (units, functions, text_bytes))| LevelShare { level, units, functions, text_bytes })
         .collect();
+    let of_units = seen.units.iter().zip(&seen.account.live).filter(|(unit, _)| is_judged(unit));
+    let spans = of_units.flat_map(|(unit, live)| live.iter().map(|range| (range, unit.level)));
+    let map = map::slices(spans.chain(undescribed.iter().zip(levels)));
     let runs = runs::locate(&seen);
     let mut outcome = Outcome {
-        optimization: Optimization { by_level, text, ..Optimization::default() },
+        optimization: Optimization { by_level, text, map, ..Optimization::default() },
         conflicts: claims::conflicts(&seen, declared),
         runs,
         ..Outcome::default()

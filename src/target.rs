@@ -1,6 +1,6 @@
 //! Where the bytes come from. Nothing else opens files that are to be audited.
 
-use crate::facts::{Facts, Library, Origin, Problem, Process};
+use crate::facts::{Facts, Library, Origin, Process};
 use crate::image::Input;
 use crate::image::confined::{Below, open_regular};
 use base64::Engine as _;
@@ -38,8 +38,6 @@ pub struct Subject {
     pub root: Option<PathBuf>,
     /// Why it cannot be read, where that is known already.
     pub refused: Option<String>,
-    /// What was noticed on the way to it.
-    pub problems: Vec<Problem>,
     /// When it was started, for a running program (see [`process::started`]).
     pub started: Option<u64>,
     /// It was met among all processes: that it ends meanwhile is no error.
@@ -80,7 +78,6 @@ impl Subject {
             below: None,
             root: None,
             refused: None,
-            problems: Vec::new(),
             started: None,
             may_end: false,
             command_line: None,

@@ -51,6 +51,7 @@ fn every_language_by_its_compiler() {
         ("go-default", "go", "Go", "optimized"),
         ("go-noopt", "go", "Go", "O0"),
         ("go-stripped", "go", "Go", "optimized"),
+        ("go-symbols", "go", "Go", "optimized"),
     ] {
         let Some(target) = inspect(name) else { continue };
         assert_eq!(compiler(&target, language), family, "{name}: {}", target["compilers"]);
@@ -72,6 +73,15 @@ fn go_records_whether_it_optimized() {
     for (name, status) in [("go-default", 0), ("go-stripped", 0), ("go-noopt", 1)] {
         let Some((got, target)) = check(name) else { continue };
         assert_eq!(got, status, "{name}: {}", target["findings"]);
+    }
+    // What the Go compiler recorded speaks of all its functions, also of those that symbols name.
+    for name in ["go-stripped", "go-symbols"] {
+        let Some(target) = inspect(name) else { continue };
+        let text = &target["optimization"]["text"];
+        assert!(
+            text["unknown"].as_u64() < Some(1024) && text["recorded"].as_u64() > Some(100_000),
+            "{name}: {text}"
+        );
     }
     let Some(target) = inspect("go-default") else { return };
     // Go's linker compresses its DWARF: a version of 0 or none would mean that it was not inflated.

@@ -109,6 +109,19 @@ fn no_variable_of_the_environment_changes_a_verdict() {
 }
 
 #[test]
+fn threads_that_the_system_does_not_give_are_not_missed() {
+    let folder = many(100);
+    for setting in
+        ["RUST_MIN_STACK=0", "RUST_MIN_STACK=1000", "RUST_MIN_STACK=99999999999999999", "prlimit --nproc=1"]
+    {
+        let run = shell(&format!("{setting} $F inspect -q -f json --jobs 1024 $D"), folder.path());
+        assert_eq!(run.status, 0, "{setting}: {}", run.stderr);
+        let report: Value = serde_json::from_str(&run.stdout).unwrap();
+        assert_eq!(report["summary"]["ok"], 100, "{setting}");
+    }
+}
+
+#[test]
 fn the_cache_that_the_environment_names_is_read_only_where_asking_is_allowed() {
     let folder = tempfile::tempdir().unwrap();
     let stripped = testdata("elf/gcc12-stripped");
@@ -327,12 +340,19 @@ fn a_full_disk_is_an_error_and_leaves_no_half_report() {
     }
     // A report larger than files may be: the old one stays, and nothing is left lying about.
     std::fs::write(folder.path().join("report"), "old").unwrap();
-    let limited =
-        shell("trap '' XFSZ; ulimit -f 1; $F inspect -f html -o $D/report $D/program-00000", folder.path());
+    let limited = shell("ulimit -f 1; $F inspect -f html -o $D/report $D/program-00000", folder.path());
     assert_eq!(limited.status, 2, "{}", limited.stderr);
     assert_eq!(std::fs::read_to_string(folder.path().join("report")).unwrap(), "old");
     let names: Vec<_> = std::fs::read_dir(folder.path()).unwrap().flatten().map(|e| e.file_name()).collect();
     assert_eq!(names.len(), 2, "{names:?}");
+    // No room for the programs of a package: each is named, and so is the one that has room.
+    let packed = shell(
+        "cd $D && tar -czf all.tar.gz program-00000 && ulimit -f 1; $F inspect $D/all.tar.gz $D/program-00000",
+        folder.path(),
+    );
+    assert_eq!(packed.status, 2, "{}", packed.stderr);
+    assert!(packed.stderr.contains("all.tar.gz!/program-00000: File too large"), "{}", packed.stderr);
+    assert!(packed.stdout.contains("2 targets: 1 read in full"), "{}", packed.stdout);
 }
 
 #[test]
@@ -340,11 +360,17 @@ fn few_open_files_are_enough_for_many_targets() {
     let folder = many(300);
     let pools = tempfile::tempdir().unwrap();
     let packed = shell(
-        "cd $D && tar -czf all.tar.gz program-* && for i in $(seq 60); do tar -czf $i.tar.gz program-0000?; done",
+        "cd $D && tar -czf all.tar.gz program-* && for i in $(seq 99); do tar -czf $i.tar.gz program-0000? && tar -cf $i.tar program-00000; done",
         folder.path(),
     );
     assert_eq!(packed.status, 0, "{}", packed.stderr);
-    for (targets, count) in [("$D", 300), ("$D/all.tar.gz", 300), ("$D/[12]?.tar.gz", 200)] {
+    for (targets, count) in [
+        ("$D", 300),
+        ("$D/all.tar.gz", 300),
+        ("$D/??.tar.gz", 900),
+        ("$D/??.tar", 90),
+        ("$D/*[0-9].tar*", 1089),
+    ] {
         let run = shell(&format!("ulimit -n 60; $F inspect -q -f json {targets}"), folder.path());
         assert_eq!(run.status, 0, "{targets}: {}", run.stderr);
         let report: Value = serde_json::from_str(&run.stdout).unwrap();

@@ -206,6 +206,40 @@ def print_builds(rows):
             print(f"not right: {r['path']}: read as {r['said']} ({r['shaped']} of {r['judged']} functions shaped like -O0): {r['reason']}")
 
 
+def left_out(rows):
+    """Each program judged by one threshold on the share of functions shaped like -O0, set on all the others.
+
+    The threshold stands midway between the largest share of an optimized file and the smallest of an -O0 build. It is not the
+    rule that flagaudit applies, which is fixed: it tells whether what is counted separates programs it was not set on.
+    """
+    judged = [r for r in rows if r["judged"] >= 15 and r.get("variant") not in WITH_LIBRARY and r["truth"] != "unoptimized"]
+    shares = collections.defaultdict(lambda: ([], []))
+    for r in judged:
+        name = r["program"] if r["kind"] == "build" else "package " + r["package"]
+        shares[name][r["truth"] == "O0"].append(r["shaped"] / r["judged"])
+    lines, together = [], [0, 0, 0, 0, 0.0]
+    for name, (optimized, o0) in sorted(shares.items()):
+        others = [s for other, s in shares.items() if other != name]
+        most = max((x for s in others for x in s[False]), default=0.0)
+        least = min((x for s in others for x in s[True]), default=1.0)
+        threshold = (most + least) / 2
+        found, false = sum(x > threshold for x in o0), sum(x > threshold for x in optimized)
+        if name.startswith("package "):
+            together = [together[0] + 1, together[1] + len(optimized), together[2] + false, together[3], max(together[4], *optimized)]
+            continue
+        lines.append([
+            name, f"{100 * threshold:.1f} %", f"{found} of {len(o0)}", f"{false} of {len(optimized)}",
+            f"{100 * min(o0, default=0):.1f} %", f"{100 * max(optimized, default=0):.1f} %",
+        ])
+    if together[0]:
+        lines.append([f"{together[0]} packages, each left out", "", "", f"{together[2]} of {together[1]}", "", f"{100 * together[4]:.1f} %"])
+    table(
+        "Per program left out: the share of functions shaped like -O0, against a threshold set on all other programs",
+        ["program", "threshold", "O0 found", "others called O0", "least of its O0", "most of its others"],
+        lines,
+    )
+
+
 def print_mixtures(rows):
     sizes = [(1, 4), (5, 6), (7, 9), (10, 14), (15, 29), (30, 10**6)]
     lines = []
@@ -281,6 +315,8 @@ def main():
         if rows:
             show(rows)
             everything += rows
+    if any(r["kind"] == "build" for r in everything):
+        left_out([r for r in everything if r["kind"] in ("build", "package")])
     with open(output, "w", encoding="utf-8") as out:
         for r in everything:
             out.write(json.dumps(r, sort_keys=True) + "\n")

@@ -94,7 +94,7 @@ fn seen(shape: &CodeShape, table: &FunctionTable, cross_check_only: bool) -> Cod
 }
 
 /// Tail calls in nginx's chain of header and body filters, which decide how deep the stack is for each
-/// response; for other programs, and where no symbol names the filters, among all functions judged.
+/// response; for other programs, and where the filters are not found, among all functions judged.
 pub(super) fn tail_calls(
     image: &Image,
     table: &FunctionTable,
@@ -109,12 +109,6 @@ pub(super) fn tail_calls(
         return shape.tail_calls(Some(filters));
     }
     code.shape.as_ref().filter(|_| code.sample.is_none()).and_then(|shape| shape.tail_calls(None))
-}
-
-/// Whether a symbol is one of nginx's filters: `ngx_http_gzip_body_filter`, `ngx_http_write_filter`.
-pub(super) fn is_filter(name: &[u8]) -> bool {
-    name.starts_with(b"ngx_http_")
-        && [&b"_header_filter"[..], b"_body_filter"].iter().any(|ending| name.ends_with(ending))
 }
 
 /// Modules named for one run before it is called a mixture.

@@ -29,7 +29,8 @@ pub(super) fn read(image: &Image, path: &Path, notes: &Notes, options: &Options,
     let Some(found) = search.found else {
         return take(image, own, DebugSource::None, facts);
     };
-    let separate = found.image;
+    let mut separate = found.image;
+    separate.workers = image.workers;
     let its_notes = notes::read(&separate);
     let dwarf = with_supplementary(&separate, &its_notes, &found.path, options, facts);
     let split = split_units(&its_notes, path, options, dwarf, facts);
@@ -167,7 +168,8 @@ pub(super) fn take(image: &Image, mut dwarf: DwarfUnits, source: DebugSource, fa
         }
     }
     facts.problems.append(&mut dwarf.problems);
-    let mut found = units::understand(&dwarf.units, None);
+    let mut found = units::understand(&dwarf.units, None, image.workers);
+    facts.problems.append(&mut found.problems);
     facts.compilers = std::mem::take(&mut found.compilers);
     macros::tell_levels(&dwarf.units, &mut found, facts);
     if found.units.iter().any(|unit| unit.kind == UnitKind::LtoPartition) {

@@ -3,7 +3,7 @@
 use super::{Options, modules};
 use crate::facts::{DynamicModule, Facts, FoundBy, Kind, Library, Origin, Problem};
 use crate::image::confined::Directory;
-use crate::image::linkage::hexadecimal;
+use crate::image::identity::hexadecimal;
 use crate::image::{Image, Input, notes};
 use crate::limits::Limits;
 use crate::target::Subject;

@@ -3,7 +3,7 @@
 use super::{Options, conclude, debug, macros};
 use crate::evidence::dwarf_producer;
 use crate::facts::{DebugSource, Elf, Facts, Kind, Problem, Status};
-use crate::image::{Image, ImageError, Input, archive, linkage};
+use crate::image::{Image, ImageError, Input, archive, identity, linkage};
 use crate::reconcile::Witnessed;
 use crate::reconcile::account::Account;
 use crate::reconcile::units::Units;
@@ -114,7 +114,7 @@ pub(super) fn text_size(image: &Image) -> u64 {
 }
 
 fn elf_of(image: &Image) -> Elf {
-    linkage::elf_facts(image, &linkage::read(image), None)
+    identity::elf_facts(image, &linkage::read(image), None)
 }
 
 fn merge_compilers(mut list: Vec<crate::facts::CompilerSeen>) -> Vec<crate::facts::CompilerSeen> {

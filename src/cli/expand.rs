@@ -53,10 +53,18 @@ impl TargetArguments {
                 None => rest.push((index, name)),
             }
         }
+        let shelf = package::Shelf::default();
         let flow: ControlFlow<()> = parallel::ordered(
             if rest.len() > 1 { jobs } else { 1 },
             rest.into_iter(),
-            |(index, name)| (index, self.one(name, &root, limits)),
+            |(index, name)| {
+                let mut part = self.one(name, &root, limits);
+                // A process's program is held open, since it may be gone; copies of it are shared already.
+                if part.subjects.iter().all(|subject| subject.process.is_none()) {
+                    shelf.keep(&mut part.subjects);
+                }
+                (index, part)
+            },
             |part| {
                 parts.push(part);
                 ControlFlow::Continue(())

@@ -2,13 +2,19 @@
 //! what is complete. A second signal ends the program at once.
 
 use super::INTERRUPTED;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 use signal_hook::low_level::pipe;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Lets a file that may not grow further (`ulimit -f`) be an error of writing, and not the end of the program.
+pub(super) fn outlive_full_files() {
+    // Without it such a file ends the program, as it ends any.
+    let _ = flag::register(SIGXFSZ, Arc::default());
+}
 
 /// Whether a signal has come.
 #[derive(Debug)]

@@ -150,7 +150,7 @@ impl TargetArguments {
         mut sink: impl FnMut(T) -> ControlFlow<anyhow::Error>,
     ) -> anyhow::Result<Tally> {
         self.validate()?;
-        let options = self.options()?;
+        let mut options = self.options()?;
         let jobs = parallel::jobs(self.jobs);
         let mut progress = Progress::new(quiet);
         let mut tally = Tally::default();
@@ -170,6 +170,10 @@ impl TargetArguments {
                 &mut named.subjects,
                 &mut named.summary,
             )?;
+        }
+        // A target that is alone has the processors that others do not need.
+        if named.subjects.len() == 1 && lists.is_none() && !self.libraries {
+            options.workers = parallel::workers(jobs);
         }
         let group = Group::of(std::mem::take(&mut named.subjects), &options, jobs);
         let known = (lists.is_none()).then_some(group.len() as u64);
@@ -325,6 +329,7 @@ impl TargetArguments {
             },
             nginx_conf: self.nginx_conf.clone(),
             libraries,
+            workers: 1,
         })
     }
 }

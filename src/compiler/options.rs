@@ -113,12 +113,19 @@ pub fn level_of(option: &str) -> Option<Level> {
     }
 }
 
+/// Whether a word begins like a level and is none. No compiler accepts one (GCC manual, "Optimize Options"), so that the
+/// record is damaged, or was never expanded (`-O$(LEVEL)`). Clang's drivers know `-ObjC`.
+fn is_no_level(word: &str) -> bool {
+    word.starts_with("-O") && !word.starts_with("-ObjC") && level_of(word).is_none()
+}
+
 /// The level an option contributes: an `-O`, also one with a stray word attached, or one handed to
-/// clang's inner compiler, where it comes after the driver's own.
+/// clang's inner compiler, where it comes after the driver's own. What is no level that anybody can name is `Unknown`.
 fn contribution(option: &Opt) -> Option<(Level, String)> {
     let text = option.text.strip_prefix("-Xclang ").unwrap_or(&option.text);
     let word = text.split(' ').next().unwrap_or(text);
-    Some((level_of(word)?, word.to_owned()))
+    let level = level_of(word).or_else(|| is_no_level(word).then_some(Level::Unknown))?;
+    Some((level, word.to_owned()))
 }
 
 /// The level in force: the last `-O` wins.
@@ -143,6 +150,9 @@ pub fn level(options: &[Opt], without: WithoutLevel) -> LevelWord {
         winner: Some(last.1.clone()),
         ..LevelWord::of(last.0)
     };
+    if last.0 == Level::Unknown {
+        word.note = Some(format!("{} names no level", last.1));
+    }
     // Each -O in doubt either counts or does not. The possible outcomes are those in doubt at the end
     // of the list, and the last certain one before them (or the default, if there is none).
     let in_doubt = words.iter().rev().take_while(|(_, _, doubt)| *doubt).count();
@@ -216,6 +226,22 @@ mod tests {
         assert_eq!(word.ambiguous, None);
         assert_eq!(raw("-O1 -O2").level, Level::O2);
         assert_eq!(raw("-g -march=x86-64-v2").level, Level::O0);
+    }
+
+    #[test]
+    fn what_begins_like_a_level_and_is_none_is_no_verdict() {
+        for text in ["-O2 -O1\u{fffd}\u{fffd} -g", "-O3 -O", "-O3 -O-1", "-O2 -O$(LEVEL)"] {
+            let word = raw(text);
+            if text.ends_with("-O") {
+                assert_eq!(word.level, Level::O1);
+                continue;
+            }
+            assert_eq!(word.level, Level::Unknown, "{text}");
+            assert!(word.note.is_some_and(|note| note.contains("names no level")), "{text}");
+        }
+        // A good one after it wins, and what clang's driver calls -ObjC is no level.
+        assert_eq!(raw("-Ox -O2").level, Level::O2);
+        assert_eq!(raw("-O2 -ObjC++").level, Level::O2);
     }
 
     #[test]

@@ -158,6 +158,19 @@ pub fn parse(producer: &[u8]) -> Producer {
     })
 }
 
+/// Whether a producer holds what no compiler writes: control characters, or, in GCC's, bytes that are not UTF-8 outside
+/// of free text (what stands behind a `=`). What was lost there may have been the option that counts.
+pub fn is_garbled(producer: &[u8]) -> bool {
+    let text = producer.strip_suffix(b"\0").unwrap_or(producer);
+    if text.iter().any(|byte| byte.is_ascii_control() && !byte.is_ascii_whitespace()) {
+        return true;
+    }
+    let plain = |word: &[u8]| word.iter().position(|&byte| byte == b'=').map_or(word.len(), |at| at);
+    !text.is_ascii()
+        && text.starts_with(b"GNU ")
+        && text.split(|&byte| byte == b' ').any(|word| std::str::from_utf8(&word[..plain(word)]).is_err())
+}
+
 /// Understands an identification string of `.comment`: family and version. GCC's has a form of its own,
 /// `GCC: (Debian 12.2.0-14) 12.2.0`; the others are a producer without options.
 pub fn parse_ident(ident: &[u8]) -> (Family, Option<String>) {

@@ -151,7 +151,7 @@ pub fn is_start_unit(name: &str, ranges: &[std::ops::Range<u64>], entry: u64) ->
 /// What kind of unit this is. `name` and `comp_dir` are `DW_AT_name` and `DW_AT_comp_dir`; both may be empty.
 pub fn unit_kind(producer: &Producer, name: &str, comp_dir: Option<&str>) -> UnitKind {
     let place = Place::new(name, comp_dir.unwrap_or(""));
-    if producer.role == Role::LtoPartition {
+    if producer.role == Role::LtoPartition || is_link_time(producer, name) {
         return UnitKind::LtoPartition;
     }
     if is_toolchain(producer, &place) {
@@ -185,8 +185,17 @@ impl Library {
     }
 }
 
-/// Whether the compiler was fed assembler source: clang's integrated assembler names itself as clang.
+/// Whether a unit is named as GCC's link-time optimizer names what it makes (`lto_main`), whatever is left of its producer.
+fn is_link_time(producer: &Producer, name: &str) -> bool {
+    name == "<artificial>" && matches!(producer.family, Family::Gcc | Family::Unknown)
+}
+
+/// Whether the compiler was fed assembler source: clang's integrated assembler names itself as clang. A producer that
+/// names another language was not, whatever the file is called.
 fn is_assembly_source(producer: &Producer, name: &str) -> bool {
+    if producer.language.is_some() {
+        return false;
+    }
     let compilers = [Family::Clang, Family::Armclang, Family::Gcc, Family::Unknown];
     let extension = file_name(name).rsplit_once('.').map_or("", |(_, extension)| extension);
     compilers.contains(&producer.family) && matches!(extension, "s" | "S" | "sx" | "asm")

@@ -10,8 +10,11 @@
 use crate::facts::Problem;
 use crate::image::functions::{Function, Origin, range_at, runtime_sections};
 use crate::image::{Image, merge, ranges};
+use crate::parallel;
+use crate::wording::grouped;
 use object::elf;
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::ops::Range;
 
 pub mod features;
@@ -47,6 +50,9 @@ pub const SAMPLE: usize = 64;
 /// Fewest judged functions for a verdict on the whole; a run of unoptimized functions stands for itself below that.
 pub const MIN_FUNCTIONS: u64 = 15;
 
+/// Decoding less than so many bytes of code takes no longer than it takes to start a thread a few times over.
+const WORTH_A_THREAD: u64 = 256 << 10;
+
 /// What differs between machines.
 #[derive(Clone, Copy)]
 struct Machine {
@@ -78,7 +84,7 @@ fn machine(image: &Image) -> Result<Machine, Unknown> {
                 code: Code::A64, arguments: Arguments::InRegisters, high: "functions save x20–x28"
             })
         }
-        _ => Err(Unknown::Machine(crate::image::linkage::machine_name(image))),
+        _ => Err(Unknown::Machine(crate::image::identity::machine_name(image))),
     }
 }
 
@@ -160,11 +166,7 @@ fn judge_known(image: &Image, machine: Machine, functions: &[Function], selectio
     let most_of_each = text::most_of_each(all);
     let (chosen, bytes_left_out) =
         thin(functions, &selected, selection, most_of_each, image.limits.code_bytes);
-    let mut measured: Vec<(usize, Features)> = Vec::with_capacity(chosen.len());
-    let mut scratch = Scratch::default();
-    let (bytes_read, missing) = text::windows(image, functions, &chosen, most_of_each, |window| {
-        measure(machine, functions, &window, most_of_each, &mut scratch, &mut measured);
-    });
+    let (measured, bytes_read, missing) = measure_all(image, machine, functions, &chosen, most_of_each);
     let mut shape = CodeShape::unknown(Unknown::NoFunctions);
     shape.bytes_read = bytes_read;
     shape.bytes_left_out = bytes_left_out;
@@ -184,6 +186,11 @@ fn judge_known(image: &Image, machine: Machine, functions: &[Function], selectio
         Selection::All | Selection::Ranges(_) => neighbours(functions, &selected),
     };
     verdict::settle(&mut shape, &neighbours);
+    let told = !matches!(shape.verdict, Verdict::Unknown(_));
+    if told && !neighbours.is_empty() && most_of_each < text::FUNCTION_BYTES {
+        let first = grouped(most_of_each);
+        let _ = write!(shape.sentence, "; of longer functions the first {first} bytes were read");
+    }
     shape
 }
 
@@ -264,11 +271,61 @@ fn spread(indices: &[usize], wanted: usize) -> Vec<usize> {
         .collect()
 }
 
+/// Counts over all chosen functions, in their order; the bytes read; and the number of functions whose text the file does
+/// not hold. Spare processors take windows as they come, which changes nothing about the result.
+fn measure_all(
+    image: &Image,
+    machine: Machine,
+    functions: &[Function],
+    chosen: &[usize],
+    most_of_each: u64,
+) -> (Vec<(usize, Features)>, u64, u64) {
+    let loaded = text::Loaded::of(image);
+    let stretches = text::stretches(&loaded, functions, chosen, most_of_each);
+    let all = stretches.iter().map(|stretch| stretch.size).fold(0, u64::saturating_add);
+    let workers = if all < WORTH_A_THREAD { 1 } else { image.workers };
+    let windows = parallel::pieces(
+        workers,
+        &stretches,
+        || (Vec::new(), Scratch::default()),
+        |(bytes, scratch), stretch| {
+            let members = chosen.get(stretch.members.clone()).unwrap_or_default();
+            if !loaded.read_into(stretch.base, stretch.size, bytes) {
+                return Err(members.len() as u64);
+            }
+            let mut measured = Vec::with_capacity(members.len());
+            let window = Window { base: stretch.base, bytes, members };
+            measure(machine, functions, &window, most_of_each, scratch, &mut measured);
+            Ok((measured, stretch.size))
+        },
+    );
+    let (mut measured, mut read, mut missing) = (Vec::with_capacity(chosen.len()), 0u64, 0);
+    for window in windows {
+        match window {
+            Ok((mut of_window, size)) => {
+                measured.append(&mut of_window);
+                read = read.saturating_add(size);
+            }
+            Err(members) => missing += members,
+        }
+    }
+    (measured, read, missing)
+}
+
+/// One window of text and the functions in it.
+struct Window<'a> {
+    /// Address of the first byte.
+    base: u64,
+    bytes: &'a [u8],
+    /// Indices of the functions whose heads lie in the window.
+    members: &'a [usize],
+}
+
 /// Counts over the functions of one window.
 fn measure(
     machine: Machine,
     functions: &[Function],
-    window: &text::Window<'_>,
+    window: &Window<'_>,
     most_of_each: u64,
     scratch: &mut Scratch,
     out: &mut Vec<(usize, Features)>,

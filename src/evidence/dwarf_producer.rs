@@ -16,6 +16,7 @@ pub(super) mod family;
 pub(super) mod notes;
 mod package;
 pub(super) mod ranges;
+mod shares;
 mod text;
 mod walk;
 
@@ -123,7 +124,20 @@ pub fn read(image: &Image, supplementary: Option<&Image>) -> DwarfUnits {
                 });
                 break;
             }
-            walk::walk(&data, &mut sections, &mut out, &mut notes, &mut budget);
+            let mut at = Some(0);
+            for share in shares::ahead(image, family, section, &data, &sections) {
+                at = at.and_then(|at| {
+                    walk::walk(&data, at..share.start, &mut sections, &mut out, &mut notes, &mut budget)
+                });
+                if at == Some(share.start) && budget.grant(&image.limits, &share.budget) {
+                    at = Some(share.end);
+                    out.units.extend(share.units);
+                }
+            }
+            at.and_then(|at| {
+                walk::walk(&data, at..data.len(), &mut sections, &mut out, &mut notes, &mut budget)
+            });
+            walk::tell_cut(&data, &mut notes);
         }
         text::resolve(&mut sections, &mut out.units, &mut notes, &mut budget);
     }

@@ -7,7 +7,7 @@
 
 use super::{Claim, Place, Scope, Source, Strength};
 use crate::compiler::options::{LevelWord, WithoutLevel, group, level, level_of};
-use crate::compiler::producer::{Producer, parse_command_line};
+use crate::compiler::producer::{Producer, is_garbled, parse_command_line};
 use crate::compiler::{Level, Recorded};
 use crate::facts::Problem;
 use crate::image::Image;
@@ -61,6 +61,7 @@ pub fn read(image: &Image) -> Option<CommandLines> {
     let mut loose: Vec<(u64, String)> = Vec::new();
     let mut present = false;
     let mut taken = 0usize;
+    let mut garbled = 0u64;
     for section in image.sections_named(SECTION) {
         if !section.has_data() {
             continue;
@@ -90,6 +91,10 @@ pub fn read(image: &Image) -> Option<CommandLines> {
             }
             let cut = string.get(..image.limits.string_bytes).unwrap_or(string);
             let text = String::from_utf8_lossy(cut).into_owned();
+            if is_garbled(cut) {
+                garbled += 1;
+                continue;
+            }
             match parse_command_line(cut) {
                 Some(producer) if cut.len() == string.len() => {
                     found.lines.push(CommandLine { at: place(at), producer, text });
@@ -101,6 +106,12 @@ pub fn read(image: &Image) -> Option<CommandLines> {
                 None => loose.push((at, text)),
             }
         }
+    }
+    if garbled > 0 {
+        found.problems.push(Problem::damage(
+            "damaged-command-line",
+            format!("{garbled} recorded command lines hold what no compiler writes"),
+        ));
     }
     found.loose = loose_options(&loose, image.is_relocatable());
     present.then_some(found)

@@ -213,7 +213,7 @@ pub fn read(image: &Image) -> FunctionTable {
     let text = image.text_ranges();
     // A separate debug file has the section headers of its binary and none of the bytes.
     table.runtime = runtime_sections(image);
-    if text.is_empty() || super::linkage::is_separate_debug(image) {
+    if text.is_empty() || super::identity::is_separate_debug(image) {
         return table;
     }
     eh_frame::read(image, &text, &mut table);

@@ -8,6 +8,8 @@ use object::elf::{self, FileHeader32, FileHeader64};
 use object::pod;
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 
+mod contradictions;
+
 type Tables = (Header, Vec<Segment>, Vec<Section>, Vec<Problem>);
 
 /// Reads the three tables. Only a header that makes no sense at all is an error.
@@ -55,7 +57,12 @@ fn read_class<H: FileHeader<Endian = Endianness>>(
         problems
             .push(Problem::damage("damaged-section-headers", "a relocatable file without section headers"));
     }
-    report_incongruent(&segments, &sections, &mut problems);
+    let spans = [
+        (raw.e_phoff(endian).into(), segments.len() as u64 * size_of::<H::ProgramHeader>() as u64),
+        (raw.e_shoff(endian).into(), sections.len() as u64 * size_of::<H::SectionHeader>() as u64),
+    ];
+    let tables = spans.map(|(start, size): (u64, u64)| start..start.saturating_add(size));
+    contradictions::report(&header, &segments, &sections, input, &tables, &mut problems);
     Ok((header, segments, sections, problems))
 }
 
@@ -182,8 +189,16 @@ fn sections<H: FileHeader<Endian = Endianness>>(
     let bytes = table(input, offset, count, entry, "section headers", problems);
     let count = bytes.len() / entry as usize;
     let Ok((list, _)) = pod::slice_from_bytes::<H::SectionHeader>(&bytes, count) else { return Vec::new() };
-    let names =
-        list.get(names_index as usize).map(|s| (s.sh_offset(endian).into(), s.sh_size(endian).into()));
+    let table_of_names = list.get(names_index as usize);
+    let names = table_of_names.map(|s| (s.sh_offset(endian).into(), s.sh_size(endian).into()));
+    if names_index != 0 && table_of_names.is_some_and(|s| s.sh_type(endian) != elf::SHT_STRTAB) {
+        problems.push(Problem::damage(
+            "damaged-section-names",
+            format!(
+                "section {names_index} is said to hold the names of the sections, and is no table of strings"
+            ),
+        ));
+    }
     let names = match names {
         Some((offset, size)) if names_index != 0 => {
             input.read_vec(offset, size, limits.section_bytes, "section names").unwrap_or_else(|error| {
@@ -201,6 +216,13 @@ fn sections<H: FileHeader<Endian = Endianness>>(
             Vec::new()
         }
     };
+    let nameless = list.iter().filter(|s| s.sh_name(endian) as usize >= names.len()).count();
+    if !names.is_empty() && nameless > 0 {
+        problems.push(Problem::damage(
+            "damaged-section-names",
+            format!("{nameless} of {count} sections are named by a text outside the table of names"),
+        ));
+    }
     let sections: Vec<Section> = list
         .iter()
         .enumerate()
@@ -220,31 +242,6 @@ fn sections<H: FileHeader<Endian = Endianness>>(
         .collect();
     report_outside(&sections, input.len(), problems);
     sections
-}
-
-/// Loaded segments whose address and place in the file differ by more than pages: no loader could map them (gABI, "Program
-/// Loading"), and what is read at their addresses is something else. Separate debug files keep addresses without places.
-fn report_incongruent(segments: &[Segment], sections: &[Section], problems: &mut Vec<Problem>) {
-    let placed = |s: &&Section| s.flags & elf::SHF_ALLOC.0 != 0 && s.kind == elf::SHT_PROGBITS;
-    if !sections.is_empty() && !sections.iter().any(|s| placed(&s)) {
-        return;
-    }
-    let incongruent = |s: &&Segment| {
-        s.kind == elf::PT_LOAD
-            && s.file_size > 0
-            && s.align > 1
-            && s.align.is_power_of_two()
-            && !s.address.wrapping_sub(s.offset).is_multiple_of(s.align)
-    };
-    if let Some(segment) = segments.iter().find(incongruent) {
-        problems.push(Problem::damage(
-            "damaged-program-headers",
-            format!(
-                "a segment at {:#x} of the file cannot be loaded at {:#x}: they differ by more than its alignment {:#x}",
-                segment.offset, segment.address, segment.align
-            ),
-        ));
-    }
 }
 
 /// Sections that claim bytes behind the end of the file: reported once, with their number.

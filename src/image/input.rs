@@ -4,6 +4,7 @@ use super::ReadError;
 use std::fmt;
 use std::fs::File;
 use std::io;
+use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
@@ -59,6 +60,11 @@ impl Input {
         Some(Self { bytes: self.bytes.clone(), start: self.start.checked_add(offset)?, len })
     }
 
+    /// Whether a file is held open for it.
+    pub fn holds_file(&self) -> bool {
+        matches!(self.bytes, Bytes::File(_))
+    }
+
     /// Size in bytes.
     pub fn len(&self) -> u64 {
         self.len
@@ -67,6 +73,22 @@ impl Input {
     /// Whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// Tells the system that what will be read lies here and there, so that it fetches nothing else from the disk. Only
+    /// advice: where it is not taken, reading goes on all the same.
+    pub fn expect_jumps(&self) {
+        if let Bytes::File(file) = &self.bytes {
+            let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Random);
+        }
+    }
+
+    /// Tells the system to begin fetching `size` bytes at `offset`, which will be read next.
+    pub fn will_read(&self, offset: u64, size: u64) {
+        let left = self.len.saturating_sub(offset).min(size);
+        if let (Bytes::File(file), Some(size)) = (&self.bytes, NonZeroU64::new(left)) {
+            let _ = rustix::fs::fadvise(file, self.start + offset, Some(size), rustix::fs::Advice::WillNeed);
+        }
     }
 
     /// Reads as much as there is at `offset`, up to the buffer's length; 0 past the end.

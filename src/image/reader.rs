@@ -21,6 +21,8 @@ const JUMP: u64 = 256;
 const NEAR: u64 = 4 << 10;
 /// Largest window.
 const WINDOW: u64 = 64 << 10;
+/// Bytes fetched ahead of reading in order, as often as so many have been read.
+const AHEAD: u64 = 8 * WINDOW;
 /// Sections up to this size are fetched by one read.
 const SMALL: u64 = 8 << 10;
 /// No relocated field is longer.
@@ -247,6 +249,10 @@ impl Window {
                     JUMP
                 };
                 self.next = size;
+                // Reading in order that has gone on for a while will go on; the system was told to fetch nothing by itself.
+                if going_on && size == WINDOW && at / AHEAD != self.end.saturating_sub(WINDOW) / AHEAD {
+                    input.will_read(at.saturating_add(WINDOW), AHEAD);
+                }
                 let start = if len <= SMALL { 0 } else { at };
                 let end = start.saturating_add(size.max(least)).min(len);
                 let pad = if self.relocations.is_some() { FIELD } else { 0 };
@@ -351,6 +357,12 @@ impl SectionReader<'_> {
         let bytes = self.bytes(PIECE)?;
         self.data.check(self.at..self.end)?;
         Ok(bytes)
+    }
+
+    /// The next bytes, if there are so many.
+    pub fn bytes_ahead(&self, count: u64) -> Option<Vec<u8>> {
+        let end = self.at.checked_add(count).filter(|&end| end <= self.end)?;
+        Self { end, ..*self }.bytes(count).ok()
     }
 
     /// All bytes up to where reading stops, if these are no more than `limit`. Relocations of unknown type

@@ -54,6 +54,8 @@ pub fn read(image: &Image, linkage: &Linked, symbols: &Symbols, pointers: &Point
     if !names.is_empty() {
         let pairs = names.iter().map(String::as_str).zip(&table.structures);
         out.handlers = super::handlers::of_modules(&memory, pointers, pairs.clone());
+        let chaining = super::handlers::postconfigurations(&memory, pointers, &table.structures);
+        out.filters = super::filters::installed(&memory, pointers, &chaining);
         out.nginx.directives = Some(directives::all(&memory, pointers, pairs));
     }
     add_signature(&mut out, &found, &table);

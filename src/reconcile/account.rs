@@ -5,6 +5,7 @@ use crate::compiler::Level;
 use crate::image::functions::{Function, FunctionTable};
 use crate::image::ranges::{intersect, merged, subtract, total};
 use crate::image::{Image, merge};
+use crate::parallel;
 use object::elf;
 use padding::TextWindow;
 use std::cmp::Reverse;
@@ -82,15 +83,16 @@ impl<'i> Accounting<'i> {
         account.runtime = total(&intersect(uncovered, &table.runtime));
         account.undescribed.clear();
         let gaps = subtract(uncovered, &table.runtime);
-        if crate::image::linkage::is_separate_debug(image) {
+        if crate::image::identity::is_separate_debug(image) {
             // The bytes are in the binary, not here: what lies between units cannot be told.
             account.undescribed =
                 gaps.into_iter().flat_map(|gap| split(gap, &table.functions, |f| f.start..f.end)).collect();
             return account;
         }
-        let text = TextWindow::new(image, &gaps);
-        let before = std::mem::take(known);
-        let mut classifier = Classifier { text, before, known, account };
+        let between: Vec<Range<u64>> =
+            gaps.iter().flat_map(|gap| between_functions(gap, &table.functions)).collect();
+        *known = padding(image, &between, known);
+        let mut classifier = Classifier { image, padding: known, account };
         for gap in &gaps {
             classifier.gap(gap, &table.functions);
         }
@@ -161,12 +163,48 @@ fn attribute(units: &[Described<'_>], live: &[Vec<Range<u64>>]) -> (Vec<u64>, Ve
     (per_unit, covered)
 }
 
+/// Ranges of a gap between the functions in it.
+fn between_functions(gap: &Range<u64>, functions: &[Function]) -> Vec<Range<u64>> {
+    let first = functions.partition_point(|f| f.end <= gap.start);
+    let mut between = Vec::new();
+    let mut at = gap.start;
+    for function in functions[first..].iter().take_while(|f| f.start < gap.end) {
+        if function.start > at {
+            between.push(at..function.start);
+        }
+        at = at.max(function.end.min(gap.end));
+    }
+    if at < gap.end {
+        between.push(at..gap.end);
+    }
+    between
+}
+
+/// Gaps looked at together by one thread.
+const BATCH: usize = 128;
+
+/// Each range (they ascend), and how many bytes at its start are padding. Those `known` from before are not looked at again.
+fn padding(image: &Image, ranges: &[Range<u64>], known: &[(Range<u64>, u64)]) -> Vec<(Range<u64>, u64)> {
+    let before = |range: &Range<u64>| {
+        let found = known.binary_search_by_key(&range.start, |(known, _)| known.start).ok()?;
+        known.get(found).filter(|(known, _)| known == range).map(|(_, padding)| *padding)
+    };
+    let new: Vec<Range<u64>> = ranges.iter().filter(|range| before(range).is_none()).cloned().collect();
+    let batches: Vec<&[Range<u64>]> = new.chunks(BATCH).collect();
+    let of_batch = |(): &mut (), batch: &&[Range<u64>]| {
+        let mut text = TextWindow::new(image, batch);
+        batch.iter().map(|range| text.padding_prefix(range)).collect::<Vec<u64>>()
+    };
+    let mut found = parallel::pieces(image.workers, &batches, || (), of_batch).into_iter().flatten();
+    let of = |range: &Range<u64>| before(range).or_else(|| found.next()).unwrap_or_default();
+    ranges.iter().cloned().zip(ranges.iter().map(of)).collect()
+}
+
 /// Says of each part of a gap what it is.
 struct Classifier<'a> {
-    text: TextWindow<'a>,
-    /// Padding found with another table of functions.
-    before: Vec<(Range<u64>, u64)>,
-    known: &'a mut Vec<(Range<u64>, u64)>,
+    image: &'a Image,
+    /// Padding of all ranges between functions.
+    padding: &'a [(Range<u64>, u64)],
     account: &'a mut Account,
 }
 
@@ -181,7 +219,7 @@ impl Classifier<'_> {
             let start = function.start.max(at);
             let end = function.end.min(gap.end);
             if start < end {
-                if is_start_code(self.text.image, start) && end - start <= START_CODE_BYTES {
+                if is_start_code(self.image, start) && end - start <= START_CODE_BYTES {
                     self.account.runtime += end - start;
                 } else {
                     self.account.undescribed.push(start..end);
@@ -196,7 +234,7 @@ impl Classifier<'_> {
 
     /// Bytes between functions: padding, start code behind the entry point, or undescribed code.
     fn between(&mut self, range: Range<u64>) {
-        let image = self.text.image;
+        let image = self.image;
         let size = range.end - range.start;
         let padding = self.padding(&range);
         self.account.padding += padding;
@@ -215,15 +253,9 @@ impl Classifier<'_> {
         }
     }
 
-    fn padding(&mut self, range: &Range<u64>) -> u64 {
-        let before = self.before.binary_search_by_key(&range.start, |(known, _)| known.start);
-        let before = before.ok().and_then(|index| self.before.get(index));
-        let padding = match before {
-            Some((known, padding)) if known == range => *padding,
-            _ => self.text.padding_prefix(range),
-        };
-        self.known.push((range.clone(), padding));
-        padding
+    fn padding(&self, range: &Range<u64>) -> u64 {
+        let found = self.padding.binary_search_by_key(&range.start, |(known, _)| known.start);
+        found.ok().and_then(|index| self.padding.get(index)).map_or(0, |(_, padding)| *padding)
     }
 }
 

@@ -64,11 +64,26 @@ fn a_unit_without_producer_does_not_shift_the_libraries_of_the_others() {
         dwarf_unit("crypto/evp/e_aes.c", "/build/openssl-3.0.9", Some(gcc)),
         dwarf_unit("main.c", "/w", Some(gcc)),
     ];
-    let mut understood = units::understand(&units, None);
+    let mut understood = units::understand(&units, None, 1);
     assert_eq!(understood.libraries.len(), understood.units.len());
     assert_eq!(understood.units[1].kind, UnitKind::Library);
     understood.own_library(Some(b"libcrypto.so.3"));
     assert!(understood.units.iter().all(|unit| unit.kind == UnitKind::Source), "{:?}", understood.units);
+}
+
+#[test]
+fn units_are_understood_alike_by_any_number_of_threads() {
+    let gcc = "GNU C17 12.2.0 -mtune=generic -march=x86-64 -g -O2";
+    let producers = [Some(gcc), Some("Debian clang version 16.0.6"), Some("GNU AS 2.40"), None];
+    let units: Vec<_> =
+        (0..2000).map(|n| dwarf_unit(&format!("src/u{n}.c"), "/w", producers[n % 7 % 4])).collect();
+    let told = |workers: usize| {
+        let understood = units::understand(&units, None, workers);
+        (understood.units, understood.compilers, understood.origins, understood.libraries)
+    };
+    let one = told(1);
+    assert_eq!(one.0.len(), 2000);
+    assert!([2, 3, 8].into_iter().all(|workers| told(workers) == one));
 }
 
 #[test]
@@ -78,6 +93,7 @@ fn a_processor_is_known_only_if_every_unit_tells() {
         let mut understood = units::understand(
             &[dwarf_unit("a.c", "/w", Some(gcc)), dwarf_unit("b.c", "/w", Some(second))],
             None,
+            1,
         );
         understood.units.iter_mut().for_each(|unit| unit.text_bytes = 100);
         let mut cpu = crate::facts::Cpu::default();

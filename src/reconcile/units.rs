@@ -1,12 +1,14 @@
 //! DWARF units and their producers become the units of the facts.
 
 use crate::compiler::Level;
+use crate::compiler::options::LevelWord;
 use crate::compiler::producer::{self, Family, Producer};
 use crate::compiler::{Library, library_of, unit_kind};
 use crate::evidence::dwarf_macro::Macros;
 use crate::evidence::dwarf_producer::{DwarfUnit, DwarfUnitKind};
 use crate::evidence::{Held, Source, Strength};
-use crate::facts::{CompilerSeen, Cpu, FlagCount, Unit, UnitKind};
+use crate::facts::{CompilerSeen, Cpu, FlagCount, Problem, Unit, UnitKind};
+use crate::parallel;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -23,6 +25,8 @@ pub struct Units {
     pub libraries: Vec<Option<Library>>,
     /// What the macros of the units compiled from source tell, of those that have any.
     pub defined: Vec<Arc<Macros>>,
+    /// What is damaged.
+    pub problems: Vec<Problem>,
 }
 
 impl Units {
@@ -64,6 +68,9 @@ impl Units {
     }
 }
 
+/// Damaged producers that are told one by one.
+const GARBLED: usize = 8;
+
 /// What is known of one producer's text.
 struct Understood<'a> {
     /// The text, as the unit last seen holds it.
@@ -77,7 +84,10 @@ struct Understood<'a> {
 
 impl<'a> Understood<'a> {
     fn new(words: &'a Arc<[u8]>) -> Self {
-        let producer = producer::parse(words);
+        let mut producer = producer::parse(words);
+        if producer::is_garbled(words) {
+            producer.level = LevelWord::unknown("the compiler's words about itself are damaged");
+        }
         let compiler = match producer.family {
             Family::Unknown => producer.raw.clone(),
             _ => producer.name(),
@@ -87,8 +97,49 @@ impl<'a> Understood<'a> {
     }
 }
 
-/// Understands all units. Equal producers are parsed once.
-pub fn understand(dwarf: &[DwarfUnit], member: Option<&str>) -> Units {
+/// A compiler as units name it: family, version, language, and its own words.
+type Named = (String, Option<String>, Option<String>, String);
+
+/// Fewer units than this are understood before a thread has begun.
+const SHARE: usize = 256;
+
+/// Understands all units, with so many threads. Equal producers are parsed once by each.
+pub fn understand(dwarf: &[DwarfUnit], member: Option<&str>, workers: usize) -> Units {
+    let workers = workers.min(dwarf.len() / SHARE).max(1);
+    let share = dwarf.len().div_ceil(workers).max(1);
+    let shares: Vec<&[DwarfUnit]> = dwarf.chunks(share).collect();
+    let understood = parallel::pieces(workers, &shares, || (), |(), share| understand_some(share, member));
+    let mut result = Units::default();
+    let mut seen: BTreeMap<Named, u64> = BTreeMap::new();
+    for (index, (some, named)) in understood.into_iter().enumerate() {
+        result.origins.extend(some.origins.into_iter().map(|origin| index * share + origin));
+        result.units.extend(some.units);
+        result.libraries.extend(some.libraries);
+        for problem in some.problems {
+            if result.problems.len() < GARBLED && !result.problems.contains(&problem) {
+                result.problems.push(problem);
+            }
+        }
+        for (compiler, units) in named {
+            *seen.entry(compiler).or_default() += units;
+        }
+    }
+    result.compilers = seen
+        .into_iter()
+        .map(|((family, version, language, raw), units)| CompilerSeen {
+            family,
+            version,
+            language,
+            units,
+            raw,
+        })
+        .collect();
+    result.compilers.sort_by(|a, b| b.units.cmp(&a.units).then_with(|| a.cmp(b)));
+    result
+}
+
+/// Understands some of the units, and names their compilers with the number of units each.
+fn understand_some(dwarf: &[DwarfUnit], member: Option<&str>) -> (Units, Vec<(Named, u64)>) {
     let mut known: HashMap<&[u8], usize> = HashMap::new();
     let mut understood: Vec<Understood<'_>> = Vec::new();
     let mut current = 0;
@@ -145,26 +196,19 @@ pub fn understand(dwarf: &[DwarfUnit], member: Option<&str>) -> Units {
             of_producer(&of_words.producer, &of_words.compiler, kind, blank(name, comp_dir, member, unit));
         result.units.push(Unit { language, flags, ..known });
     }
-    let mut seen: BTreeMap<(String, Option<String>, Option<String>, String), u64> = BTreeMap::new();
+    let garbled = understood.iter().filter(|of_words| producer::is_garbled(of_words.words));
+    result.problems.extend(garbled.take(GARBLED).map(|of_words| {
+        let words: String = of_words.producer.raw.chars().take(60).collect();
+        Problem::damage("damaged-producer", format!("no compiler writes this of itself: {words}"))
+    }));
+    let mut named = Vec::new();
     for Understood { producer, languages, .. } in &understood {
         for (language, units) in languages {
             let family = producer.family.as_str().to_owned();
-            let (version, raw) = (producer.version.clone(), producer.raw.clone());
-            *seen.entry((family, version, language.clone(), raw)).or_default() += units;
+            named.push(((family, producer.version.clone(), language.clone(), producer.raw.clone()), *units));
         }
     }
-    result.compilers = seen
-        .into_iter()
-        .map(|((family, version, language, raw), units)| CompilerSeen {
-            family,
-            version,
-            language,
-            units,
-            raw,
-        })
-        .collect();
-    result.compilers.sort_by(|a, b| b.units.cmp(&a.units).then_with(|| a.cmp(b)));
-    result
+    (result, named)
 }
 
 /// The language of a unit whose producer names none, without its standard (DWARF 5, section 7.12, and later codes).

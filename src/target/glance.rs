@@ -1,6 +1,6 @@
 //! A quick look at an ELF file, before it is audited: what it takes to see which targets belong together.
 
-use crate::image::{Image, Input, linkage, notes};
+use crate::image::{Image, Input, identity, notes};
 use crate::limits::Limits;
 
 /// What a look at the headers and the build-id tells.
@@ -20,6 +20,6 @@ pub fn glance(input: &Input, limits: &Limits) -> Option<Glance> {
     Some(Glance {
         size: input.len(),
         build_id: notes::build_id(&image),
-        separate_debug: linkage::is_separate_debug(&image),
+        separate_debug: identity::is_separate_debug(&image),
     })
 }

@@ -19,8 +19,11 @@ mod cpio;
 mod layers;
 mod room;
 mod rpm;
+mod shelf;
 mod stream;
 mod tree;
+
+pub use shelf::Shelf;
 
 use contents::{Contents, Found};
 use room::Room;
@@ -41,11 +44,8 @@ pub struct Package {
 pub fn open(subject: Subject, limits: &Limits) -> Result<Package, Box<Subject>> {
     let input = match subject.open(limits.stream_bytes) {
         Ok(input) => input,
-        // What was read of a stream is gone: a second try would take the rest of it for the whole.
-        Err(error) if subject.origin == Origin::Stdin => {
-            return Err(Box::new(Subject { refused: Some(error.to_string()), ..subject }));
-        }
-        Err(_) => return Err(Box::new(subject)),
+        // What was read of a stream is gone, and a file that can be opened a moment later was not looked at as a package.
+        Err(error) => return Err(Box::new(Subject { refused: Some(error.to_string()), ..subject })),
     };
     // Standard input can be read only once. A file is not held open: there may be more of them than a process may have.
     let kept = (subject.origin == Origin::Stdin).then(|| input.clone());

@@ -7,7 +7,7 @@
 use super::OpenError;
 use crate::facts::Process;
 use crate::image::confined::{open_inside, open_regular};
-use crate::image::linkage::hexadecimal;
+use crate::image::identity::hexadecimal;
 use crate::image::{Image, Input, notes};
 use crate::limits::Limits;
 use std::collections::HashMap;

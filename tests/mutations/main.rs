@@ -335,6 +335,40 @@ fn damage_costs_facts_and_nothing_else() {
     assert!(failures.is_empty(), "seed {seed}:\n{failures}");
 }
 
+/// Nothing of any fixture is out of the generator's reach: fields of all three tables of headers, and the contents of every
+/// section, as another reader finds them.
+#[test]
+fn every_part_of_every_fixture_can_be_damaged() {
+    use object::{Object as _, ObjectSection as _};
+    let mut whole = 0;
+    for (name, bytes) in seeds::of("elf") {
+        let layout = Layout::of(&bytes);
+        assert!(!layout.contents.is_empty(), "{name}");
+        let Ok(file) = object::File::parse(&bytes[..]) else { continue };
+        let (mut sections, mut with_bytes) = (1, 0);
+        for section in file.sections() {
+            sections += 1;
+            let Some((offset, size)) = section.file_range().filter(|(_, size)| *size > 0) else { continue };
+            with_bytes += 1;
+            let place = offset as usize..(offset + size) as usize;
+            assert!(
+                layout.contents.iter().any(|(_, held, _)| *held == place),
+                "{name}: {:?}",
+                section.name()
+            );
+        }
+        let segments = layout.fields.iter().filter(|(field, _)| field.starts_with("segment ")).count();
+        let of_sections = layout.fields.iter().filter(|(field, _)| field.starts_with("section ")).count();
+        assert_eq!(layout.fields.len() - segments - of_sections, 19, "{name}");
+        if with_bytes > 0 {
+            whole += 1;
+            assert_eq!(of_sections, 10 * sections, "{name}");
+            assert_eq!(segments > 0, file.segments().next().is_some(), "{name}");
+        }
+    }
+    assert!(whole > 150, "{whole}");
+}
+
 /// Every target has sound inputs to begin with; with `FLAGAUDIT_FUZZ_SEEDS` they are kept in that folder.
 #[test]
 fn seeds_are_there_for_every_target() {

@@ -75,7 +75,7 @@ pub fn words(target: &str) -> &'static [&'static str] {
 }
 
 fn elf() -> Vec<Seed> {
-    ["dwarf", "elf", "shape", "cases"]
+    ["dwarf", "elf", "shape", "cases", "guide"]
         .iter()
         .flat_map(|folder| files(folder, |b| is_elf(b) || is_ar(b)))
         .collect()

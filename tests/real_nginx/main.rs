@@ -16,6 +16,7 @@ use flagaudit::image::symbols::Symbols;
 use flagaudit::image::{Image, Input};
 use flagaudit::limits::Limits;
 use flagaudit::nginx::{self, NginxFacts};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
@@ -133,4 +134,39 @@ fn connections_kept_by_default_are_seen_in_the_directive_itself() {
     let kept = |name: &str| read(&corpus().join(name)).nginx.features["upstream_keepalive_default"].value;
     assert_eq!(kept("debian-nginx/usr/sbin/nginx"), Some(false));
     assert_eq!(kept("wheel/nginx"), Some(true));
+}
+
+/// The filters found in the code that chains them are those that symbols call so, and stripping takes none away.
+#[test]
+#[ignore = "needs the corpus"]
+fn filters_are_those_of_the_symbol_table() {
+    for name in ["O0", "O2", "Os", "default", "clangO0", "clangO2"] {
+        let path = corpus().join(name);
+        let listed = std::process::Command::new("nm").arg(&path).output().unwrap().stdout;
+        let named: BTreeMap<u64, String> = String::from_utf8(listed)
+            .unwrap()
+            .lines()
+            .filter_map(|line| {
+                let mut words = line.split_whitespace();
+                let (address, kind, symbol) = (words.next()?, words.next()?, words.next()?);
+                let code = matches!(kind, "t" | "T");
+                (code && symbol.starts_with("ngx_http_") && symbol.ends_with("_filter"))
+                    .then(|| Some((u64::from_str_radix(address, 16).ok()?, symbol.to_owned())))?
+            })
+            .collect();
+        let found = read(&path).filters;
+        let found_names: Vec<_> = found.iter().map(|address| named.get(address)).collect();
+        assert!(found_names.iter().all(Option::is_some), "{name}: {found:x?} {found_names:?}");
+        // These names are given to filters of the chain only; others end in `_filter`, too, and are called by name, as
+        // are those of request bodies.
+        let chained = |symbol: &str| {
+            let ending = symbol.ends_with("_header_filter") || symbol.ends_with("_body_filter");
+            ending && !symbol.contains("request_body")
+        };
+        let missed: Vec<_> =
+            named.iter().filter(|(address, symbol)| chained(symbol) && !found.contains(address)).collect();
+        assert!(missed.is_empty(), "{name}: {missed:x?}");
+        let stripped = corpus().join(format!("{name}-stripped"));
+        assert_eq!(found, read(&stripped).filters, "{name}, stripped");
+    }
 }

@@ -460,3 +460,25 @@ proptest! {
         prop_assert_eq!(&got.level.overridden[..], &levels[..levels.len() - 1]);
     }
 }
+
+#[test]
+fn words_that_no_compiler_writes_are_garbled() {
+    for sound in [
+        &b"GNU C17 12.2.0 -mtune=generic -O2 -O0\0"[..],
+        b"GNU C17 12.2.0 -fprofile-use=/home/j\xfcrgen/x -O2",
+        "GNU C17 12.2.0 -frandom-seed=\u{e4} -O2".as_bytes(),
+        b"clang version 16.0.6 -DX=a\tb \xff.c",
+        b"The Netwide Assembler 2.15.05",
+        b"",
+    ] {
+        assert!(!is_garbled(sound), "{}", String::from_utf8_lossy(sound));
+    }
+    for damaged in [
+        &b"GNU G\x1eMPLE 12.2.0 -O3"[..],
+        b"GNU C17 12.2.0 -O3 \xadO0",
+        b"GNU C17 12.2.0 -O3 -O0\xff\xff -march=x86-64",
+        b"clang version 16.0.6 -O2 -O\x10",
+    ] {
+        assert!(is_garbled(damaged), "{}", String::from_utf8_lossy(damaged));
+    }
+}

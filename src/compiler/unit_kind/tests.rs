@@ -128,3 +128,13 @@ fn a_library_knows_its_own_file() {
     assert!(!library.is_named("libcryptopp.so.8") && !library.is_named("nginx"));
     assert!(GLIBC.is_named("libc-2.31.so"));
 }
+
+#[test]
+fn a_letter_lost_of_a_name_makes_no_other_kind() {
+    // Either the producer or the name tells what the link-time optimizer made, and its own -O is never the level.
+    assert_eq!(kind("GNU GIMPLE 12.2.0 -O3 -fltrans", "<artifisial>", "/w"), UnitKind::LtoPartition);
+    assert_eq!(kind("GNU GKMPLE 12.2.0 -O3 -fltrans", "<artificial>", "/w"), UnitKind::LtoPartition);
+    assert_eq!(kind("\u{fffd}NU GIMPLE 12.2.0 -O3 -fltrans", "<artificial>", "/w"), UnitKind::LtoPartition);
+    // C code is no assembly, whatever its file is called.
+    assert_eq!(kind("GNU C17 12.2.0 -g -O0", "l1.s", "/w"), UnitKind::Source);
+}

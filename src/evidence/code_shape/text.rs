@@ -2,9 +2,10 @@
 
 use crate::image::Image;
 use crate::image::functions::Function;
+use std::ops::Range;
 
 /// Most bytes of one function that are looked at. Its state is settled long before.
-const FUNCTION_BYTES: u64 = 16 << 10;
+pub(super) const FUNCTION_BYTES: u64 = 16 << 10;
 
 /// … and where the text is large: the entry and some 300 instructions, so that 150 MB take a second.
 const FUNCTION_BYTES_IN_LARGE: u64 = 1 << 10;
@@ -18,14 +19,14 @@ const WINDOW: u64 = 256 << 10;
 /// Functions further apart than this are not read together: a second call costs less.
 const GAP: u64 = 8 << 10;
 
-/// One window of text and the functions in it.
-pub(super) struct Window<'a> {
+/// A window of text: where it is, and which of the chosen functions have their heads in it.
+pub(super) struct Stretch {
     /// Address of the first byte.
     pub base: u64,
-    /// The bytes.
-    pub bytes: &'a [u8],
-    /// Indices of the functions whose heads lie in the window.
-    pub members: &'a [usize],
+    /// Size in bytes.
+    pub size: u64,
+    /// Positions in the list of chosen functions.
+    pub members: Range<usize>,
 }
 
 /// The loaded segments in order of address, so that finding one is quick however many a damaged file has.
@@ -53,7 +54,7 @@ impl<'a> Loaded<'a> {
     }
 
     /// Puts the bytes at an address into a buffer that is used again; false if no segment holds them all.
-    fn read_into(&self, address: u64, size: u64, buffer: &mut Vec<u8>) -> bool {
+    pub(super) fn read_into(&self, address: u64, size: u64, buffer: &mut Vec<u8>) -> bool {
         let Some((offset, _)) = self.locate(address).filter(|&(_, left)| size <= left) else { return false };
         buffer.resize(size as usize, 0);
         self.image.input.read_at(offset, buffer).is_ok_and(|got| got as u64 == size)
@@ -71,19 +72,15 @@ pub(super) fn most_of_each(all: u64) -> u64 {
     if all > LARGE { FUNCTION_BYTES_IN_LARGE } else { FUNCTION_BYTES }
 }
 
-/// Calls `visit` with windows that cover the chosen functions (indices in order of address).
-/// Returns the bytes read and the number of functions whose text the file does not hold.
-pub(super) fn windows(
-    image: &Image,
+/// Windows that cover the chosen functions (indices in order of address), in order of address.
+pub(super) fn stretches(
+    loaded: &Loaded<'_>,
     functions: &[Function],
     chosen: &[usize],
     most_of_each: u64,
-    mut visit: impl FnMut(Window<'_>),
-) -> (u64, u64) {
+) -> Vec<Stretch> {
     let head = |function: &Function| function.size().min(most_of_each);
-    let loaded = Loaded::of(image);
-    let (mut read, mut missing) = (0u64, 0u64);
-    let mut buffer = Vec::new();
+    let mut stretches = Vec::new();
     let mut from = 0;
     while let Some(first) = chosen.get(from).and_then(|&index| functions.get(index)) {
         let base = first.start;
@@ -102,14 +99,8 @@ pub(super) fn windows(
             size = size.max(wider);
             to += 1;
         }
-        let members = chosen.get(from..to).unwrap_or_default();
-        if loaded.read_into(base, size, &mut buffer) {
-            read = read.saturating_add(size);
-            visit(Window { base, bytes: &buffer, members });
-        } else {
-            missing += members.len() as u64;
-        }
+        stretches.push(Stretch { base, size, members: from..to });
         from = to;
     }
-    (read, missing)
+    stretches
 }

@@ -10,8 +10,9 @@ mod pass;
 
 /// Bytes of tables gone through at least, whatever the section's size.
 const WORK: u64 = 64 << 20;
-/// Attribute specifications held by the cache (24 bytes each).
-const HELD: usize = 256 << 10;
+/// Attribute specifications held by the cache (24 bytes each). Units that share a table mostly follow each other; what most
+/// units have to themselves is not worth its memory.
+const HELD: usize = 8 << 10;
 
 /// Attributes of one declaration at most. Compilers give root entries about ten.
 const ATTRIBUTES: usize = 4096;

@@ -36,6 +36,11 @@ impl Notes {
         }
     }
 
+    /// Whether there is nothing to report.
+    pub(in crate::evidence) fn is_empty(&self) -> bool {
+        self.problems.is_empty() && self.missing.is_empty()
+    }
+
     /// Something is lost. The message is only made if it is shown.
     pub(in crate::evidence) fn damage(&mut self, code: &str, message: impl FnOnce() -> String) {
         let count = self.seen.entry(code.to_owned()).or_default();
@@ -97,6 +102,20 @@ impl Budget {
     /// Memory for what one walk over a unit collects, given back after it.
     pub(in crate::evidence) fn memory_of_one_walk() -> Self {
         Self { units: 0, memory: WALK_MEMORY, steps: 0 }
+    }
+
+    /// Takes what reading a part used of another budget of the same limits; false where not so much, and some more, is left.
+    pub(in crate::evidence) fn grant(&mut self, limits: &Limits, left: &Self) -> bool {
+        let whole = Self::new(limits);
+        let (units, memory) = (whole.units - left.units, whole.memory - left.memory);
+        let steps = whole.steps - left.steps;
+        let enough = self.units > units && self.memory > memory && self.steps > steps;
+        if enough {
+            self.units -= units;
+            self.memory -= memory;
+            self.steps -= steps;
+        }
+        enough
     }
 
     /// Takes memory; false where none is left.

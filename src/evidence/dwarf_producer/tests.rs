@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 mod hostile;
+mod shared_out;
 
 const GCC: &str = "GNU C17 12.2.0 -mtune=generic -march=x86-64";
 

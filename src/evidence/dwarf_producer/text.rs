@@ -173,7 +173,6 @@ pub(super) fn resolve(
 }
 
 fn one(lazy: &Lazy<'_>, offset: u64, memory: &mut u64, notes: &mut Notes) -> Option<Vec<u8>> {
-    let code = lazy.code();
     let limit = notes.string_bytes;
     let data: &SectionData = lazy.get(memory, notes)?;
     match data.c_string(offset, limit) {
@@ -185,12 +184,14 @@ fn one(lazy: &Lazy<'_>, offset: u64, memory: &mut u64, notes: &mut Notes) -> Opt
             Some(text)
         }
         Ok(None) => {
-            notes.damage(&code, || format!("no text at {}+{offset:#x} ({} bytes)", data.name, data.len()));
+            notes.damage(&lazy.code(), || {
+                format!("no text at {}+{offset:#x} ({} bytes)", data.name, data.len())
+            });
             None
         }
         Err(error) => {
             let why = data.take_failure().unwrap_or_else(|| error.to_string());
-            notes.damage(&code, || format!("{}+{offset:#x}: {why}", data.name));
+            notes.damage(&lazy.code(), || format!("{}+{offset:#x}: {why}", data.name));
             None
         }
     }

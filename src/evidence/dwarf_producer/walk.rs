@@ -12,6 +12,7 @@ use gimli::{
     Abbreviations, AttributeValue, DebugInfo, DebugInfoOffset, DwLang, EntriesRaw, Reader, UnitHeader,
     UnitOffset, UnitType,
 };
+use std::ops::Range;
 
 /// Linkers fill gaps between contributions with less than this many zero bytes.
 const PADDING: u64 = 16;
@@ -19,18 +20,20 @@ const CODE: &str = "damaged-debug-info";
 
 type Value<'a> = AttributeValue<SectionReader<'a>>;
 
-/// Reads all units of one section.
+/// Reads the units of one section that begin at `from` and before `until`. Returns where the walk has come to, or `None`
+/// where it cannot go on: at damage, or where a limit is used up.
 pub(super) fn walk(
     info: &SectionData,
+    Range { start: from, end: until }: Range<u64>,
     sections: &mut Sections<'_>,
     out: &mut DwarfUnits,
     notes: &mut Notes,
     budget: &mut Budget,
-) {
-    let name = info.name.clone();
-    let mut at = 0;
-    while at < info.len() {
-        let left = info.len() - at;
+) -> Option<u64> {
+    let name = &info.name;
+    let mut at = from;
+    while at < until {
+        let left = info.len().saturating_sub(at);
         let mut reader = info.reader_at(at);
         let length = match reader.read_initial_length() {
             Ok((0, gimli::Format::Dwarf32)) => {
@@ -38,25 +41,25 @@ pub(super) fn walk(
                 continue;
             }
             Ok((length, format)) => length.saturating_add(u64::from(format.initial_length_size())),
-            Err(_) if left < PADDING && rest_is_zero(info, at) => break,
+            Err(_) if left < PADDING && rest_is_zero(info, at) => return None,
             Err(error) => {
                 let why = info.take_failure().unwrap_or_else(|| error.to_string());
                 notes.damage(CODE, || format!("unit at {name}+{at:#x}: {why}; {left} bytes are not read"));
-                break;
+                return None;
             }
         };
         if length > left {
             notes.damage(CODE, || {
                 format!("unit at {name}+{at:#x} claims {length} bytes of {left} left, which are not read")
             });
-            break;
+            return None;
         }
         if budget.units == 0 || !budget.take(size_of::<DwarfUnit>() + 2 * name.len()) {
             notes.damage("too-many-units", || {
                 let what = if budget.units == 0 { "the limit of units" } else { "the memory for units" };
                 format!("{what} is used up; {left} bytes of {name} are not read")
             });
-            break;
+            return None;
         }
         budget.units -= 1;
         if let Err(why) = unit(info, at, sections, out, notes, budget) {
@@ -67,12 +70,17 @@ pub(super) fn walk(
             notes.damage("too-many-debug-attributes", || {
                 format!("{} bytes of {name} are not read", left - length)
             });
-            break;
+            return None;
         }
         at += length;
     }
+    Some(at)
+}
+
+/// What is missing at the end of a section.
+pub(super) fn tell_cut(info: &SectionData, notes: &mut Notes) {
     if info.cut > 0 {
-        notes.damage(CODE, || format!("the file ends {} bytes before the end of {name}", info.cut));
+        notes.damage(CODE, || format!("the file ends {} bytes before the end of {}", info.cut, info.name));
     }
 }
 

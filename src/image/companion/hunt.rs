@@ -4,7 +4,7 @@ use super::client::{Answer, ask};
 use super::{Companion, GLOBAL, How, Options, Search};
 use crate::facts::Problem;
 use crate::image::confined::{Below, open_inside, open_regular, seen_from};
-use crate::image::linkage::hexadecimal;
+use crate::image::identity::hexadecimal;
 use crate::image::notes;
 use crate::image::{Image, Input};
 use crate::limits::Limits;

@@ -1,6 +1,6 @@
 use super::*;
 use crate::evidence::testing::{open, path};
-use crate::image::linkage::hexadecimal;
+use crate::image::identity::hexadecimal;
 use crate::image::notes;
 use std::fs;
 use std::time::Instant;

@@ -1,5 +1,7 @@
 use super::*;
 use crate::evidence::testing::open;
+use crate::facts::{self, Kind};
+use crate::image::identity::{elf_facts, is_packed};
 
 fn facts(name: &str) -> (facts::Elf, Linkage) {
     let image = open(name);

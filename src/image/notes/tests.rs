@@ -1,6 +1,6 @@
 use super::*;
 use crate::evidence::testing::open;
-use crate::image::linkage::hexadecimal;
+use crate::image::identity::hexadecimal;
 
 #[test]
 fn a_build_id_has_any_length_and_need_not_come_first() {

@@ -5,10 +5,12 @@ use crate::compiler::Level;
 use crate::evidence::Held;
 use crate::facts::{Facts, Kind, Status};
 use crate::report::shared::clip;
-use crate::wording::{grouped, plural, tenths};
+use crate::wording::{grouped, plural};
 use std::fmt::Write as _;
 
+mod levels;
 mod nginx;
+pub(super) use levels::text_map;
 pub(super) use nginx::nginx_summary;
 
 /// Characters shown of what a program says of its build.
@@ -131,50 +133,6 @@ pub(super) fn level_style(level: Level) -> anstyle::Style {
         Level::O0 => RED,
         Level::Og | Level::Unknown => YELLOW,
         _ => GREEN,
-    }
-}
-
-/// The text by level, as bars.
-pub(super) fn text_map(out: &mut String, facts: &Facts, options: Options) {
-    let text = facts.optimization.text;
-    if text.bytes == 0 {
-        return;
-    }
-    let columns: usize = if options.width < 90 { 8 } else { 16 };
-    let mut label = "text";
-    let mut row = |name: &str, bytes: u64, style: anstyle::Style, what: String| {
-        if bytes == 0 {
-            return;
-        }
-        let share = tenths(bytes, text.bytes);
-        let cells = ((share * 16 + 500) / 1000).clamp(1, 16) as usize;
-        let bar = format!("{}{}", "█".repeat(cells), "·".repeat(columns.saturating_sub(cells)));
-        let _ = writeln!(
-            out,
-            "{}{:pad$}{} {} {:>3}.{} %  {:>11} bytes{what}",
-            paint(super::CYAN, label),
-            "",
-            paint(style, &format!("{name:<9}")),
-            paint(style, &bar),
-            share / 10,
-            share % 10,
-            grouped(bytes),
-            pad = 8 - label.len(),
-        );
-        label = "";
-    };
-    for share in &facts.optimization.by_level {
-        let what = match (share.units, share.functions) {
-            (0, 0) => String::new(),
-            (0, functions) => format!("  {}", plural(functions as usize, "function")),
-            (units, _) => format!("  {}", plural(units as usize, "unit")),
-        };
-        row(share.level.as_str(), share.text_bytes, level_style(share.level), what);
-    }
-    row("no level", facts.optimization.without_level(), DIM, "  assembler, toolchain, library".to_owned());
-    row("runtime", text.runtime, DIM, "  start code, PLT".to_owned());
-    if options.verbose {
-        row("padding", text.padding, DIM, String::new());
     }
 }
 

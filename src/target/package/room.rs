@@ -27,19 +27,33 @@ pub(super) struct Room {
 
 /// A temporary file without a name.
 #[derive(Debug)]
-struct Spool {
+pub(super) struct Spool {
     file: Arc<std::fs::File>,
     len: u64,
 }
 
 impl Spool {
-    fn new() -> io::Result<Self> {
+    pub(super) fn new() -> io::Result<Self> {
         // The environment may name a folder for temporary files that is none.
         let made = tempfile::tempfile()
             .or_else(|error| tempfile::tempfile_in("/tmp").map_err(|_| error))
             .or_else(|error| tempfile::tempfile_in("/var/tmp").map_err(|_| error))
             .map_err(|error| io::Error::other(format!("no temporary file can be made: {error}")));
         Ok(Self { file: Arc::new(made?), len: 0 })
+    }
+
+    /// Copies a whole file; more than `limit` bytes are `None`. All parts share the one open file.
+    pub(super) fn keep(&mut self, from: impl Read, limit: u64) -> io::Result<Option<Input>> {
+        let at = self.len;
+        let copied = io::copy(&mut from.take(limit.saturating_add(1)), &mut &*self.file);
+        // What was written counts even if the copy was cut short.
+        self.len = self.file.metadata()?.len();
+        let copied = copied?;
+        if copied > limit {
+            return Ok(None);
+        }
+        let cut = || io::Error::other("the temporary file is cut");
+        Input::shared(Arc::clone(&self.file))?.part(at, copied).ok_or_else(cut).map(Some)
     }
 }
 
@@ -76,23 +90,16 @@ impl Room {
             Some(spool) => spool,
             none => none.insert(Spool::new()?),
         };
-        let at = spool.len;
-        let room = self.limits.package_bytes.saturating_sub(at);
+        let room = self.limits.package_bytes.saturating_sub(spool.len);
         let limit = limit.min(room);
-        let copied = io::copy(&mut from.take(limit.saturating_add(1)), &mut &*spool.file);
-        // What was written counts even if the copy was cut short.
-        spool.len = spool.file.metadata()?.len();
-        let copied = copied?;
-        if copied > limit {
+        spool.keep(from, limit)?.ok_or_else(|| {
             let most = self.limits.package_bytes;
-            return Err(io::Error::other(if limit == room {
+            io::Error::other(if limit == room {
                 format!("refused: all programs out of compressed packages have more than {most} bytes")
             } else {
                 format!("more than {limit} bytes")
-            }));
-        }
-        let cut = || io::Error::other("the temporary file is cut");
-        Input::shared(Arc::clone(&spool.file))?.part(at, copied).ok_or_else(cut)
+            })
+        })
     }
 }
 

@@ -89,11 +89,22 @@ fn declaration(bytes: &[u8], wanted: u64) -> Option<usize> {
 fn attributes(bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {
-        while let Some(eight) = bytes.get(at..at + 8).and_then(|eight| eight.try_into().ok()) {
-            let plain = plain_pairs(u64::from_le_bytes(eight));
+        let rest = bytes.get(at..)?;
+        if let Some(eight) = rest.first_chunk() {
+            let word = u64::from_le_bytes(*eight);
+            let plain = plain_pairs(word);
             at += plain * 2;
-            if plain < 4 {
-                break;
+            if plain == 4 {
+                continue;
+            }
+            // The pair that stopped it: the end, or a constant of one byte behind.
+            let stop = word >> (plain * 16);
+            if stop.trailing_zeros() >= 16 {
+                return Some(at + 2);
+            }
+            if plain < 3 && stop & SHORT_CONSTANT == u64::from(IMPLICIT) << 8 {
+                at += 3;
+                continue;
             }
         }
         let rest = bytes.get(at..)?;
@@ -111,6 +122,9 @@ fn attributes(bytes: &[u8]) -> Option<usize> {
         };
     }
 }
+
+/// What makes a name of one byte, `DW_FORM_implicit_const` and a constant of one byte out of three bytes.
+const SHORT_CONSTANT: u64 = 0x0080_ff80;
 
 /// How many of the four pairs of bytes at the start of `word` (the first is the lowest) are a name and a form of one
 /// byte each, without a constant behind, and not the end.

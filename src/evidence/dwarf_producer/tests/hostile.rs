@@ -5,7 +5,7 @@ use object::write::Object;
 use object::{Architecture, BinaryFormat, Endianness, SectionKind};
 
 /// An object file of these sections. 64-bit, little-endian.
-fn elf(sections: &[(&str, &[u8])]) -> Vec<u8> {
+pub(super) fn elf(sections: &[(&str, &[u8])]) -> Vec<u8> {
     let mut object = Object::new(BinaryFormat::Elf, Architecture::X86_64, Endianness::Little);
     for (name, data) in sections {
         let id = object.add_section(Vec::new(), name.as_bytes().to_vec(), SectionKind::Debug);
@@ -22,7 +22,7 @@ fn units_of(sections: &[(&str, &[u8])]) -> DwarfUnits {
 }
 
 /// A DWARF 4 unit: header and contents.
-fn unit4(abbreviations: u32, contents: &[u8]) -> Vec<u8> {
+pub(super) fn unit4(abbreviations: u32, contents: &[u8]) -> Vec<u8> {
     let mut unit = (contents.len() as u32 + 7).to_le_bytes().to_vec();
     unit.extend_from_slice(&4u16.to_le_bytes());
     unit.extend_from_slice(&abbreviations.to_le_bytes());
@@ -32,9 +32,9 @@ fn unit4(abbreviations: u32, contents: &[u8]) -> Vec<u8> {
 }
 
 /// Code 1: a compile unit with inline name and producer.
-const PLAIN: &[u8] = &[1, 0x11, 0, 0x03, 0x08, 0x25, 0x08, 0, 0, 0];
+pub(super) const PLAIN: &[u8] = &[1, 0x11, 0, 0x03, 0x08, 0x25, 0x08, 0, 0, 0];
 
-fn plain(name: &str) -> Vec<u8> {
+pub(super) fn plain(name: &str) -> Vec<u8> {
     let mut contents = vec![1];
     contents.extend_from_slice(name.as_bytes());
     contents.extend_from_slice(b"\0cc -O2\0");
