@@ -121,7 +121,7 @@ fn joined(report: &DiffReport, options: Options) -> Vec<Change> {
         let shown = names.get(..MOST).unwrap_or(&names).join(", ");
         if let Some(change) = changes.get_mut(first) {
             change.sentence = format!("{} modules {word}: {shown}{more}", names.len());
-            change.what = "nginx.modules".to_owned();
+            "nginx.modules".clone_into(&mut change.what);
         }
         changes.retain(|change| !is(change, gone));
     }

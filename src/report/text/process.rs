@@ -67,7 +67,7 @@ pub(super) fn installed(out: &mut String, facts: &Facts, options: Options) {
     }
 }
 
-/// Whether the program never had a file (memfd_create(2)).
+/// Whether the program never had a file (`memfd_create(2)`).
 fn is_in_memory(process: &Process) -> bool {
     process.exe.as_deref().is_some_and(|exe| exe.starts_with("/memfd:"))
 }
