@@ -14,7 +14,7 @@ if [ ! -e "$work/.ready" ]; then
   export DEBIAN_FRONTEND=noninteractive
   apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless python3-venv >/dev/null
   python3 -m venv "$work/venv"
-  "$work/venv/bin/pip" install -q pyspark duckdb ansible-core kubernetes-validate
+  "$work/venv/bin/pip" install -q pyspark==4.3.0 duckdb==2.0.1 ansible-core==2.19.14 kubernetes-validate==1.37.0
   touch "$work/.ready"
 fi
 export PATH=$work/venv/bin:$work/bin:$PATH FLAGAUDIT=$flagaudit

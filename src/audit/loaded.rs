@@ -165,3 +165,22 @@ pub(super) fn resolved(subject: &Subject, facts: &mut Facts, options: &Options) 
     });
     found.collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::process;
+
+    #[test]
+    fn another_process_under_the_same_number_is_not_asked_for_its_libraries() {
+        let running = process::open(std::process::id(), &Limits::default()).unwrap();
+        let own = Subject::process(running);
+        let found = Running::of(&own).unwrap();
+        assert!(found.problem.is_none() && !found.files.is_empty());
+        // As if the process had ended and its number were another's by now.
+        let ended = Subject { started: own.started.map(|ticks| ticks + 1), ..own };
+        let found = Running::of(&ended).unwrap();
+        assert!(found.files.is_empty());
+        assert_eq!(found.problem.unwrap().code, Problem::PROCESS_ENDED);
+    }
+}

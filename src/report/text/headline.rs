@@ -119,7 +119,6 @@ fn ground(optimization: &Optimization) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::evidence::Scope;
     use crate::facts::{LevelShare, TextAccount};
 
     fn of(level: Level, strength: Strength, shares: &[(Level, u64)], declared: Option<&str>) -> String {
