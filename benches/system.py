@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 """Audits a whole directory tree and holds the counts against `find` and `readelf`; then measures.
 
-    benches/system.py FLAGAUDIT [DIR] [CHECKSEC_DIR]      DIR: /usr; checksec, which is slow, gets CHECKSEC_DIR: /usr/sbin
+    benches/system.py [--alone] FLAGAUDIT [DIR] [CHECKSEC_DIR]
+
+DIR is /usr; checksec, which is slow, gets CHECKSEC_DIR: /usr/sbin. With --alone what is measured runs before everything
+else on the machine (SCHED_FIFO, as root), so that the load of others does not count.
 
 Compared are the ELF files (hard links once), their build-ids, and of files with debug information the number of units at
-each level, from the producers that readelf prints. Wall time and peak memory (of the largest process, by wait4) are
-measured for flagaudit with one and two jobs, `scanelf -R` and `checksec`, medians of three, in the same run.
+each level, from the producers that readelf prints. Wall time and peak memory (of the largest process, by time(1)) are
+measured for flagaudit with one and two jobs and `scanelf -R`, medians of three rounds in which they take turns, and once
+for `checksec`, in the same run.
 """
 
 import collections
@@ -15,7 +19,7 @@ import re
 import statistics
 import subprocess
 import sys
-import time
+import tempfile
 
 
 def elf_files(top):
@@ -55,7 +59,7 @@ def readelf(options, paths):
 def level(producer):
     """The level that a producer's options give, `None` where there is none to speak of."""
     words = producer.split()
-    if not producer.startswith("GNU ") or producer.startswith(("GNU AS", "GNU GIMPLE")) or len(words) < 5:
+    if not producer.startswith("GNU ") or producer.startswith(("GNU AS", "GNU GIMPLE")) or all(w[0] != "-" for w in words):
         return None
     last = "-O0"
     for word in words:
@@ -65,23 +69,40 @@ def level(producer):
     return last[1:]
 
 
-def measure(name, command):
-    times, peaks = [], []
-    for _ in range(3):
-        start = time.monotonic()
-        pid = os.posix_spawnp(command[0], command, os.environ, file_actions=[
-            (os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0), (os.POSIX_SPAWN_OPEN, 2, "/dev/null", os.O_WRONLY, 0)])
-        usage = os.wait4(pid, 0)[2]
-        times.append(time.monotonic() - start)
-        peaks.append(usage.ru_maxrss / 1024)
-    print(f"{name:<34} {statistics.median(times):>9.2f} s {max(peaks):>9.1f} MiB", flush=True)
-    return statistics.median(times)
+def once(command, alone):
+    """Wall time in seconds and peak memory in MiB of one run."""
+    scheduler = {"scheduler": (os.SCHED_FIFO, os.sched_param(5))} if alone else {}
+    # time(1) stands between: a process that this one starts begins with the memory of this one.
+    with tempfile.NamedTemporaryFile("r") as said:
+        timed = ["/usr/bin/time", "-q", "-f", "%e %M", "-o", said.name, *command]
+        pid = os.posix_spawn(timed[0], timed, os.environ, file_actions=[
+            (os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 2, "/dev/null", os.O_WRONLY, 0)], **scheduler)
+        os.waitpid(pid, 0)
+        seconds, kib = said.read().split()[-2:]
+    return float(seconds), int(kib) / 1024
+
+
+def measure(commands, alone, rounds=3):
+    """Medians of `rounds` rounds in which the commands take turns, by command."""
+    seen = {name: [] for name, _, _ in commands}
+    for turn in range(rounds):
+        for name, command, slow in commands:
+            if turn == 0 or not slow:
+                seen[name].append(once(command, alone))
+    medians = {}
+    for name, runs in seen.items():
+        medians[name] = statistics.median(run[0] for run in runs)
+        print(f"{name:<34} {medians[name]:>9.2f} s {max(run[1] for run in runs):>9.1f} MiB", flush=True)
+    return medians
 
 
 def main():
-    flagaudit = os.path.abspath(sys.argv[1])
-    top = sys.argv[2] if len(sys.argv) > 2 else "/usr"
-    few = sys.argv[3] if len(sys.argv) > 3 else "/usr/sbin"
+    arguments = [word for word in sys.argv[1:] if word != "--alone"]
+    alone = "--alone" in sys.argv
+    flagaudit = os.path.abspath(arguments[0])
+    top = arguments[1] if len(arguments) > 1 else "/usr"
+    few = arguments[2] if len(arguments) > 2 else "/usr/sbin"
     run = subprocess.run([flagaudit, "inspect", "-q", "-f", "ndjson", "--units", top], capture_output=True)
     lines = [json.loads(line) for line in run.stdout.splitlines()]
     summary = lines[-1]["summary"]
@@ -97,28 +118,35 @@ def main():
     wrong = {path for path in targets if path in ids and ids[path] != ours.get(path)}
     print(f"build-ids: {len(ids)} files have one by readelf; {len(wrong)} differ; {len(set(ids.values()))} builds")
     assert not wrong, sorted(wrong)[:5]
-    counted = 0
+    counted, different = 0, []
     for path, facts in targets.items():
         if facts["debug_info"]["source"] != "embedded" or not facts["units"]:
             continue
         text = readelf(["-wNi", "--dwarf-depth=1", "-W"], [path]).get(path, b"").decode(errors="replace")
         by_readelf = collections.Counter(
-            filter(None, (level(p.strip()) for p in re.findall(r"DW_AT_producer\s*:(?: \([^)]*\):)?(.*)", text))))
+            filter(None, (level(p.strip()) for p in re.findall(r"DW_AT_producer\s*:(?: \([^)]*\))*:?(.*)", text))))
         by_us = collections.Counter(
             unit["level"] for unit in facts["units"]
             if unit["kind"] not in ("assembly", "lto-partition", "skeleton") and unit["level"] not in ("unknown", "optimized")
             and (unit["compiler"] or "").startswith("gcc"))
         counted += sum(by_readelf.values())
-        assert by_readelf == by_us, (path, by_readelf, by_us)
-    print(f"levels: {counted} units with options by readelf, all the same here")
+        if by_readelf != by_us:
+            different.append((path, by_readelf, by_us))
+    for line in different[:20]:
+        print("differs:", *line)
+    print(f"levels: {counted} units with options by readelf; {len(different)} files differ", flush=True)
     print(f"status: {summary['ok']} ok, {summary['partial']} partial, {summary['failed']} failed, exit {run.returncode}")
-    one = measure("flagaudit inspect --jobs 1", [flagaudit, "inspect", "-q", "--jobs", "1", top])
-    two = measure("flagaudit inspect --jobs 2", [flagaudit, "inspect", "-q", "--jobs", "2", top])
-    measure("flagaudit -f ndjson --jobs 2", [flagaudit, "inspect", "-f", "ndjson", "--jobs", "2", top])
-    measure(f"scanelf -R -a {top}", ["scanelf", "-Ra", top])
-    measure(f"flagaudit inspect {few}", [flagaudit, "inspect", "-q", few])
-    measure(f"checksec --dir={few}", ["checksec", f"--dir={few}"])
-    print(f"two jobs are {one / two:.2f} times as fast as one; load of the machine {os.getloadavg()[0]:.1f}")
+    median = measure([
+        ("flagaudit inspect --jobs 1", [flagaudit, "inspect", "-q", "--jobs", "1", top], False),
+        ("flagaudit inspect --jobs 2", [flagaudit, "inspect", "-q", "--jobs", "2", top], False),
+        ("flagaudit -f ndjson --jobs 2", [flagaudit, "inspect", "-f", "ndjson", "--jobs", "2", top], False),
+        (f"scanelf -R -a {top}", ["scanelf", "-Ra", top], False),
+        (f"flagaudit inspect {few}", [flagaudit, "inspect", "-q", few], False),
+        (f"checksec --dir={few}", ["checksec", f"--dir={few}"], True),
+    ], alone)
+    assert not different
+    ratio = median["flagaudit inspect --jobs 1"] / median["flagaudit inspect --jobs 2"]
+    print(f"two jobs are {ratio:.2f} times as fast as one; load of the machine {os.getloadavg()[0]:.1f}")
 
 
 if __name__ == "__main__":

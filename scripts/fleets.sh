@@ -14,12 +14,13 @@ if [ ! -e "$work/.ready" ]; then
   export DEBIAN_FRONTEND=noninteractive
   apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless python3-venv >/dev/null
   python3 -m venv "$work/venv"
-  "$work/venv/bin/pip" install -q pyspark duckdb ansible-core kubernetes-validate
+  "$work/venv/bin/pip" install -q pyspark==4.3.0 duckdb==2.0.1 ansible-core==2.19.14 kubernetes-validate==1.37.0
   touch "$work/.ready"
 fi
 export PATH=$work/venv/bin:$work/bin:$PATH FLAGAUDIT=$flagaudit
 cd "$work"
 rm -rf audit table bin log && mkdir -p audit bin
+ln -s "$flagaudit" bin/flagaudit
 
 # Artefacts: programs of this machine, one that is at -O0, one that is not there, one that is no program.
 find /usr/bin /usr/sbin -maxdepth 1 -type f -size -200k | sort > candidates
@@ -49,7 +50,7 @@ cat > bin/ssh <<'SH'
 while [ "${1#-}" != "$1" ]; do shift 2; done
 case $1 in down.example) exit 255 ;; esac
 shift
-PATH=$(dirname "$FLAGAUDIT"):$PATH exec sh -c "$*"
+exec sh -c "$*"
 SH
 chmod +x bin/ssh
 cp "$(realpath /usr/bin/sleep)" bin/zz-fleet

@@ -234,9 +234,12 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
     if let Some(mut found) = program {
         handlers = std::mem::take(&mut found.handlers);
         filters = std::mem::take(&mut found.filters);
-        let server = found.server.take();
+        let server = found.server.take().map(Arc::new);
         seen.declared = take_nginx(found, facts);
-        configuration::attach(server.as_ref(), subject.command_line.as_ref(), options, facts);
+        configuration::attach(server.as_deref(), subject.command_line.as_ref(), options, facts);
+        if let Some(nginx) = &mut facts.nginx {
+            nginx.server = server;
+        }
     } else if !kernel {
         seen.declared = build_texts(image, &linkage, facts);
     }

@@ -174,3 +174,67 @@ pub fn compare(old: &Facts, new: &Facts) -> DiffReport {
         not_compared: ledger.not_compared,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::{module, nginx};
+
+    #[test]
+    fn units_without_code_are_not_counted() {
+        let (old, mut new) = (nginx(5, Level::O2), nginx(5, Level::O0));
+        let unused = new.units.as_mut().and_then(|units| units.last_mut()).unwrap();
+        unused.text_bytes = 0;
+        let report = compare(&old, &new);
+        assert_eq!(report.changes[0].sentence, "4 of 4 units went from -O2 to -O0");
+        assert!(report.changes.iter().all(|change| !change.what.starts_with("units.")), "{report:?}");
+        // Where no unit has a place, all count.
+        for unit in new.units.iter_mut().flatten() {
+            unit.text_bytes = 0;
+        }
+        assert_eq!(compare(&old, &new).changes[0].sentence, "5 of 5 units went from -O2 to -O0");
+    }
+
+    #[test]
+    fn lists_are_apart_by_commas() {
+        let old = nginx(1, Level::O2);
+        let mut new = old.clone();
+        let mut other = new.compilers[0].clone();
+        (other.family, other.version) = ("clang".to_owned(), Some("14.0.6".to_owned()));
+        new.compilers.push(other);
+        let report = compare(&old, &new);
+        let compilers = report.changes.iter().find(|change| change.what == "compiler").unwrap();
+        assert_eq!(compilers.sentence, "compiler: gcc 12.2.0 → clang 14.0.6, gcc 12.2.0");
+    }
+
+    #[test]
+    fn many_modules_are_one_line_of_the_text() {
+        let mut old = nginx(1, Level::O2);
+        let new = nginx(1, Level::O2);
+        let names: Vec<String> = (0..30).map(|n| format!("ngx_http_m{n:02}_module")).collect();
+        let modules = old.nginx.as_mut().unwrap().modules.as_mut().unwrap();
+        modules.extend(names.iter().map(|name| module(name)));
+        let report = compare(&old, &new);
+        assert_eq!(report.count(Direction::Worse), 30);
+        let options = crate::report::text::Options { quiet: false, verbose: false, width: 80 };
+        let text = crate::report::text::diff(&report, options);
+        assert!(text.contains("30 modules removed: http_m00, http_m01"), "{text}");
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains("18") && !text.contains("http_m12"), "{text}");
+        let all =
+            crate::report::text::diff(&report, crate::report::text::Options { verbose: true, ..options });
+        assert!(all.contains("module ngx_http_m29_module removed"), "{all}");
+    }
+
+    #[test]
+    fn levels_that_were_not_compared_are_not_the_same() {
+        let old = nginx(3, Level::O2);
+        let mut new = old.clone();
+        new.units = None;
+        new.optimization.by_level.clear();
+        let report = compare(&old, &new);
+        assert_eq!((old.optimization.level, new.optimization.level), (Level::O2, Level::O2));
+        assert!(report.equal.contains(&"lowest level".to_owned()), "{report:?}");
+        assert!(!report.equal.contains(&"levels".to_owned()), "{report:?}");
+    }
+}

@@ -80,7 +80,8 @@ limits! {
     text_bytes: u64 = 1 << 20, Bytes, "`not-elf`";
     /// Largest file on standard input, or program of a package.
     stream_bytes: u64 = 1 << 30, Bytes, "`unreadable`";
-    /// Bytes read of one package or layer after decompression.
+    /// Bytes read of one package or layer after decompression; of all that is inside one target, four times as many.
+    /// Programs out of compressed packages are kept in an unnamed temporary file of at most so many bytes.
     package_bytes: u64 = 8 << 30, Bytes, "`unreadable`";
     /// Entries of one package or layer.
     package_entries: usize = 1_000_000, Count, "`unreadable`";

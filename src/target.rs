@@ -2,7 +2,7 @@
 
 use crate::facts::{Facts, Library, Origin, Process};
 use crate::image::Input;
-use crate::image::confined::{open_met, open_regular};
+use crate::image::confined::{Below, open_regular};
 use base64::Engine as _;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -32,10 +32,16 @@ pub struct Subject {
     pub input: Option<Input>,
     /// Where the file lies, if that is not its name. What belongs to it is looked for beside it.
     pub place: Option<PathBuf>,
+    /// The file by the directory that it was found in, where that is to be opened and not a name.
+    pub below: Option<Below>,
     /// The root file system it belongs to, if that is not the one the user named.
     pub root: Option<PathBuf>,
     /// Why it cannot be read, where that is known already.
     pub refused: Option<String>,
+    /// When it was started, for a running program (see [`process::started`]).
+    pub started: Option<u64>,
+    /// It was met among all processes: that it ends meanwhile is no error.
+    pub may_end: bool,
     /// How it was started, for a running program.
     pub command_line: Option<process::CommandLine>,
     /// What a quick look at it told, where somebody has looked.
@@ -69,8 +75,11 @@ impl Subject {
             library: None,
             input: None,
             place: None,
+            below: None,
             root: None,
             refused: None,
+            started: None,
+            may_end: false,
             command_line: None,
             glance: None,
             identity: None,
@@ -90,6 +99,7 @@ impl Subject {
             identity: Some(running.identity),
             place: Some(place),
             root: running.root,
+            started: Some(running.started),
             command_line: Some(running.command_line),
             ..Self::new(process::target_name(running.process.pid), Origin::Process)
         }
@@ -102,7 +112,12 @@ impl Subject {
 
     /// A file that a walk met.
     pub fn met(met: directory::Met) -> Self {
-        Self { glance: met.glance, identity: Some(met.identity), ..Self::new(met.path, Origin::Directory) }
+        Self {
+            glance: met.glance,
+            identity: Some(met.identity),
+            below: Some(met.below),
+            ..Self::new(met.path, Origin::Directory)
+        }
     }
 
     /// Its name as it is shown: of a member of a package `PACKAGE!MEMBER`.
@@ -142,11 +157,10 @@ impl Subject {
         if let Some(input) = &self.input {
             return Ok(input.clone());
         }
-        match self.origin {
-            Origin::Stdin => read_stream(io::stdin().lock(), stream_limit),
-            // A walk follows no link, also not one that has taken a file's place since.
-            Origin::Directory => Ok(Input::file(open_met(self.place())?)?),
-            _ => Ok(Input::file(open_regular(self.place())?)?),
+        match (&self.below, self.origin) {
+            (Some(below), _) => Ok(Input::file(below.open()?)?),
+            (None, Origin::Stdin) => read_stream(io::stdin().lock(), stream_limit),
+            (None, _) => Ok(Input::file(open_regular(self.place())?)?),
         }
     }
 }

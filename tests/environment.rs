@@ -8,7 +8,7 @@ mod common;
 use common::{Run, flagaudit, json, run, testdata};
 use serde_json::Value;
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{BufRead, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -284,6 +284,33 @@ fn a_signal_ends_an_endless_list() {
             text.lines().last(),
             Some("INCOMPLETE  interrupted: the rest of the list was not audited")
         );
+    }
+}
+
+#[test]
+fn a_signal_ends_the_wait_for_a_list() {
+    let folder = many(1);
+    for jobs in ["1", "2"] {
+        let mut child = flagaudit()
+            .args(["inspect", "--jobs", jobs, "-f", "ndjson", "--files-from", "-"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut list = child.stdin.take().unwrap();
+        writeln!(list, "{}", folder.path().join("program-00000").display()).unwrap();
+        let mut lines = std::io::BufReader::new(child.stdout.take().unwrap()).lines();
+        let first = lines.next().unwrap().unwrap();
+        // The list is still open, and nothing more is written to it.
+        let begun = Instant::now();
+        let (status, stderr) = interrupted(child, "INT");
+        assert_eq!((status.code(), status.signal()), (Some(130), None), "{stderr}");
+        assert!(begun.elapsed() < Duration::from_secs(30), "it waited for the list");
+        assert!(first.contains("\"status\":\"ok\""), "{first}");
+        let last: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+        assert_eq!((&last["type"], &last["summary"]["ok"]), (&"summary".into(), &1.into()));
+        drop(list);
     }
 }
 

@@ -124,6 +124,25 @@ fn a_replaced_file_is_not_what_is_audited() {
 }
 
 #[test]
+fn a_file_moved_aside_for_another_is_not_the_installed_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = |name: &str| directory.path().join(name);
+    let server = Running::start(&copy(directory.path(), "zz-moved"), "zz-moved");
+    // As nginx's `make install` does.
+    std::fs::rename(place("zz-moved"), place("zz-moved.old")).unwrap();
+    let (_, before) = inspect(&server.target());
+    assert_eq!(before["process"]["deleted"], false, "nothing was put there yet: {before}");
+    std::fs::copy("/bin/true", place("zz-moved")).unwrap();
+    let (status, facts) = inspect(&server.target());
+    assert_eq!(status, 0);
+    assert_eq!(facts["elf"]["build_id"], build_id(&place("zz-moved.old")));
+    assert_eq!(facts["process"]["on_disk_build_id"], build_id(Path::new("/bin/true")));
+    assert_eq!(facts["process"]["same_file"], false);
+    assert_eq!(facts["process"]["exe"], place("zz-moved").to_string_lossy().as_ref());
+    assert!(check(&server.target()).stdout.contains("stale-process"));
+}
+
+#[test]
 fn a_deleted_file_is_audited_and_reported() {
     let directory = tempfile::tempdir().expect("a directory");
     let program = copy(directory.path(), "zz");

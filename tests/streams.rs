@@ -151,6 +151,27 @@ fn a_reader_that_goes_away_changes_no_verdict() {
 }
 
 #[test]
+fn a_debug_file_beside_one_copy_is_not_lost_and_not_lent() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name);
+    std::fs::create_dir_all(place("with/.debug")).unwrap();
+    std::fs::create_dir_all(place("without")).unwrap();
+    for name in ["with/program", "without/program"] {
+        std::fs::copy(testdata("elf/gcc12-stripped"), place(name)).unwrap();
+    }
+    std::fs::copy(testdata("elf/gcc12-stripped.debug"), place("with/.debug/gcc12-stripped.debug")).unwrap();
+    for order in [["with/program", "without/program"], ["without/program", "with/program"]] {
+        let paths = order.map(place);
+        let (status, report) = json([Path::new("inspect"), &paths[0], &paths[1]]);
+        assert_eq!(status, 0);
+        for (index, name) in order.iter().enumerate() {
+            let found = &report["targets"][index]["debug_info"]["source"];
+            assert_eq!(*found, if name.starts_with("with/") { "separate" } else { "none" }, "{order:?}");
+        }
+    }
+}
+
+#[test]
 fn copies_are_audited_once_and_reported_each() {
     let directory = tempfile::tempdir().unwrap();
     for name in ["a", "b", "c"] {
@@ -250,7 +271,9 @@ fn on_a_terminal(options: &str, variable: &str) -> Option<String> {
 #[test]
 fn progress_is_for_a_terminal_and_leaves_nothing_behind() {
     let Some(shown) = on_a_terminal("", "A=b") else { return };
-    assert!(shown.contains("\r3  ") && shown.contains("gcc12-O2\u{1b}[K"), "{shown:?}");
+    // How many are done when the line is drawn is a matter of the machine's load.
+    let counted = ["\r1  ", "\r2  ", "\r3  "].iter().any(|count| shown.contains(count));
+    assert!(counted && shown.contains("gcc12-O2\u{1b}[K"), "{shown:?}");
     assert!(shown.ends_with("\r\u{1b}[K"), "{shown:?}");
     assert_eq!(on_a_terminal("-q", "A=b").as_deref(), Some(""));
     assert_eq!(on_a_terminal("", "CI=true").as_deref(), Some(""));

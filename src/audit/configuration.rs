@@ -5,7 +5,7 @@ use crate::facts::{Config, ConfigChoice, ConfigureArgument, Facts, Kind, Nginx, 
 use crate::image::linkage;
 use crate::image::pointers::Pointers;
 use crate::image::symbols::Symbols;
-use crate::image::{Image, Input, confined};
+use crate::image::{Image, Input};
 use crate::limits::Limits;
 use crate::nginx::config::{Body, Directive, Loaded, LoadedModule, Model, source};
 use crate::nginx::configure::last_value;
@@ -89,8 +89,8 @@ fn of_process(
     let invocation = invocation::invocation(&line.own, line.parent.as_deref())?;
     let chosen = invocation.configuration(product, arguments, line.directory.as_deref())?;
     let path = match root {
-        Some(root) => confined::resolve(root, &chosen.file)
-            .ok_or_else(|| format!("{} is not in its file system", chosen.file.display()))?,
+        // Links are followed inside its file system when the file is opened.
+        Some(root) => root.join(chosen.file.strip_prefix("/").unwrap_or(&chosen.file)),
         None => chosen.file,
     };
     let by = if chosen.by_command_line { ConfigChoice::CommandLine } else { ConfigChoice::BuiltIn };

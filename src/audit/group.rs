@@ -2,9 +2,9 @@
 //! servers, and what is there twice is audited once.
 
 use super::{Options, audit, loaded, modules};
-use crate::facts::{Facts, Kind, Origin};
-use crate::image::Input;
-use crate::image::companion::Known;
+use crate::facts::{DebugSource, Facts, Kind, Origin, Supplementary};
+use crate::image::companion::{self, Known};
+use crate::image::{Image, Input, notes};
 use crate::nginx::{ModuleFile, Server, loadable};
 use crate::parallel::{self, lock};
 use crate::target::Subject;
@@ -12,7 +12,7 @@ use crate::target::glance::{Glance, glance};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// Most results kept for copies that come later. A copy whose result is no longer there is audited itself.
@@ -87,6 +87,11 @@ impl Group {
         self.subjects.is_empty()
     }
 
+    /// Whether the libraries of the targets are asked for.
+    pub fn follows_libraries(&self) -> bool {
+        self.options.libraries.is_some()
+    }
+
     /// How many debug files were dropped.
     pub fn dropped(&self) -> u64 {
         self.dropped
@@ -100,13 +105,14 @@ impl Group {
     /// Audits one target; `None` if there are not so many.
     pub fn audit(&self, index: usize) -> Option<Facts> {
         let subject = self.subjects.get(index)?;
+        // A process may end while its program is audited.
+        let running = loaded::Running::of(subject);
         let first = self.same.get(index).copied().flatten();
         let mut facts = match first.and_then(|first| self.copy(first, subject)) {
             Some(facts) => facts,
             None => self.fresh(index, subject),
         };
         // What is loaded beside the program is another matter for every process, and for every place of a file.
-        let running = loaded::Running::of(subject);
         if let Some(running) = &running {
             running.tell(subject, &mut facts, &self.options);
         }
@@ -118,12 +124,15 @@ impl Group {
             };
             self.keep_libraries(index, found);
         }
+        if let Some(nginx) = &mut facts.nginx {
+            nginx.server = None;
+        }
         Some(facts)
     }
 
     fn fresh(&self, index: usize, subject: &Subject) -> Facts {
         let mut facts = audit(subject, &self.options);
-        self.hold(subject, &mut facts);
+        self.hold(&mut facts);
         let copies = self.copies.get(index).copied().unwrap_or_default();
         if copies > 0 {
             let mut kept = lock(&self.kept);
@@ -170,16 +179,42 @@ impl Group {
             }
             facts
         };
-        // A server's facts depend on what the process was started with.
-        if subject.process.is_some() && facts.nginx.is_some() {
+        // A server's facts depend on what the process was started with, and debug files may lie beside one copy only.
+        let other = subject.process.is_some() && facts.nginx.is_some();
+        if other || !self.has_same_companions(first, subject, &facts) {
             return None;
         }
         Some(subject.named(Arc::unwrap_or_clone(facts)))
     }
 
+    /// Whether a search beside `subject` finds the companions that were found for its copy `first`.
+    fn has_same_companions(&self, first: usize, subject: &Subject, facts: &Facts) -> bool {
+        let debug = &facts.debug_info;
+        let folder = |subject: &Subject| subject.place().parent().map(Path::to_path_buf);
+        if self.subjects.get(first).map(folder) == Some(folder(subject)) {
+            return true;
+        }
+        match (debug.source, debug.supplementary) {
+            (DebugSource::Dwo | DebugSource::Dwp, _) | (_, Supplementary::Found | Supplementary::Missing) => {
+                return false;
+            }
+            (DebugSource::Embedded | DebugSource::None, _) if debug.missing.is_empty() => return true,
+            _ => {}
+        }
+        let limits = &self.options.limits;
+        let image = subject.open(limits.stream_bytes).ok().and_then(|input| Image::open(input, limits).ok());
+        let Some(image) = image else { return false };
+        let own = &self.options.companions;
+        let root = own.root.clone().or_else(|| subject.root.clone());
+        let companions = companion::Options { root, ..own.clone() };
+        let notes = notes::read(&image);
+        let search = companion::debug_file(&image, &notes, subject.place(), &companions, limits);
+        search.found.map(|found| found.path.to_string_lossy().into_owned()) == debug.path
+    }
+
     /// Holds every dynamic module of the group against a server of the group. Where several builds lie side by side, as in
     /// a fleet's store, a module belongs to those that load it, and another's refusal is no fault.
-    fn hold(&self, subject: &Subject, facts: &mut Facts) {
+    fn hold(&self, facts: &mut Facts) {
         let is_module = facts.product.as_ref().is_some_and(|product| product.name == "nginx-module");
         let kind = facts.elf.as_ref().map(|elf| elf.kind);
         let server = !is_module && matches!(kind, Some(Kind::Executable | Kind::Pie));
@@ -188,9 +223,9 @@ impl Group {
         if modules.is_empty() {
             return;
         }
-        if let Some(server) = modules::server(subject, &self.options) {
+        if let Some(server) = &nginx.server {
             for module in modules {
-                let held = loadable(&server, module, false);
+                let held = loadable(server, module, false);
                 let has_another_home = || {
                     let servers = self.servers.get_or_init(|| self.read_servers());
                     servers.iter().any(|other| loadable(other, module, false).loadable == Some(true))
@@ -262,7 +297,7 @@ fn debug_files(subjects: &[Subject]) -> HashMap<Vec<u8>, Known> {
                 Some(_) => subject.shown().into(),
                 None => subject.place().to_path_buf(),
             };
-            let file = Known { path, input: subject.input.clone() };
+            let file = Known { path, input: subject.input.clone(), below: subject.below.clone() };
             known.entry(id.clone()).or_insert(file);
         }
     }

@@ -2,11 +2,12 @@
 
 use super::{Options, modules};
 use crate::facts::{DynamicModule, Facts, FoundBy, Kind, Library, Origin, Problem};
+use crate::image::confined::Directory;
 use crate::image::identity::hexadecimal;
-use crate::image::{Image, Input, confined, notes};
+use crate::image::{Image, Input, notes};
 use crate::limits::Limits;
 use crate::target::Subject;
-use crate::target::mapped::{Mapped, mapped};
+use crate::target::mapped::{Mapped, Unknown, mapped};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -20,9 +21,25 @@ impl Running {
     /// Reads it; `None` if the target is no process.
     pub(super) fn of(subject: &Subject) -> Option<Self> {
         let pid = subject.process.as_ref()?.pid;
-        Some(match mapped(pid, subject.identity) {
-            Ok(files) => Self { files, problem: None },
-            Err(why) => Self { files: Vec::new(), problem: Some(Problem::notice("libraries-unknown", why)) },
+        Some(match mapped(pid, subject.started?, subject.identity) {
+            Ok(listing) => {
+                let lost = |why| {
+                    Problem::damage(
+                        Problem::LIBRARIES_UNKNOWN,
+                        format!("not all libraries it runs are known: {why}"),
+                    )
+                };
+                Self { files: listing.files, problem: listing.cut.map(lost) }
+            }
+            Err(why) => {
+                let code = if matches!(why, Unknown::Ended) {
+                    Problem::PROCESS_ENDED
+                } else {
+                    Problem::LIBRARIES_UNKNOWN
+                };
+                let message = format!("which libraries it runs is not known: {why}");
+                Self { files: Vec::new(), problem: Some(Problem::notice(code, message)) }
+            }
         })
     }
 
@@ -37,14 +54,11 @@ impl Running {
         let is_module = facts.product.as_ref().is_some_and(|product| product.name == "nginx-module");
         let Some(nginx) = facts.nginx.as_mut().filter(|_| !is_module) else { return };
         // The configuration may name a module by a link, as Debian's does; what is mapped has its real name.
-        let root = subject.root.as_deref().unwrap_or(Path::new("/"));
-        let real = |path: &str| {
-            let place = confined::resolve(root, Path::new(path))?;
-            Some(Path::new("/").join(place.strip_prefix(root).ok()?))
-        };
+        let root = Directory::open(subject.root.as_deref().unwrap_or(Path::new("/"))).ok();
+        let real = |path: &str| Some(Path::new("/").join(root.as_ref()?.find(Path::new(path)).ok()?.path));
         let configured: HashSet<PathBuf> =
             nginx.dynamic_modules.iter().filter_map(|known| real(&known.path)).collect();
-        let mut server = None;
+        let server = nginx.server.clone();
         for file in &self.files {
             let path = file.path.to_string_lossy().into_owned();
             if configured.contains(&file.path) {
@@ -58,11 +72,8 @@ impl Running {
                 continue;
             }
             let Some(module) = modules::module(&one, &path, options) else { continue };
-            if server.is_none() {
-                server = modules::server(subject, options);
-            }
             // It is loaded: what nginx would say to it now is past.
-            let held = match &server {
+            let held = match server.as_deref() {
                 Some(server) => crate::nginx::loadable(server, &module, false),
                 None => DynamicModule {
                     path,
@@ -106,15 +117,19 @@ impl Running {
     }
 }
 
-/// Whether a library runs that is not the one at its name now. The same build copied anew is the same library.
+/// Whether a library runs that is not the one at its name now. The same build copied anew is the same library. A file
+/// that still has its name is another one only if both are known to differ.
 fn is_replaced(file: &Mapped, limits: &Limits) -> bool {
-    if !file.replaced || !file.path.to_string_lossy().contains(".so") {
+    if !file.path.to_string_lossy().contains(".so") {
         return false;
     }
     let id = |input: &Input| Some(hexadecimal(&notes::build_id(&Image::open(input.clone(), limits).ok()?)?));
     let running = file.bytes.as_ref().ok().and_then(|(input, _)| id(input));
     let installed = file.on_disk.as_ref().and_then(id);
-    running.is_none() || running != installed
+    if file.replaced {
+        return running.is_none() || running != installed;
+    }
+    running.is_some() && installed.is_some() && running != installed
 }
 
 /// The libraries that the loader would load for a program that lies in a file, as targets. What it would not find is a
@@ -145,7 +160,27 @@ pub(super) fn resolved(subject: &Subject, facts: &mut Facts, options: &Options) 
     let found = loaded.found.into_iter().map(|found| Subject {
         library: Some(Library { name: found.name, needed_by: found.by, found_by: found.how }),
         identity: Some(found.identity),
+        below: found.below,
         ..Subject::new(found.path, Origin::File)
     });
     found.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::process;
+
+    #[test]
+    fn another_process_under_the_same_number_is_not_asked_for_its_libraries() {
+        let running = process::open(std::process::id(), &Limits::default()).unwrap();
+        let own = Subject::process(running);
+        let found = Running::of(&own).unwrap();
+        assert!(found.problem.is_none() && !found.files.is_empty());
+        // As if the process had ended and its number were another's by now.
+        let ended = Subject { started: own.started.map(|ticks| ticks + 1), ..own };
+        let found = Running::of(&ended).unwrap();
+        assert!(found.files.is_empty());
+        assert_eq!(found.problem.unwrap().code, Problem::PROCESS_ENDED);
+    }
 }

@@ -3,7 +3,7 @@
 use super::progress::Progress;
 use super::targets::TargetArguments;
 use crate::facts::Origin;
-use crate::image::confined;
+use crate::image::confined::{Below, Directory};
 use crate::limits::Limits;
 use crate::parallel;
 use crate::report::Summary;
@@ -44,15 +44,13 @@ impl TargetArguments {
         progress: &mut Progress,
     ) -> Expanded {
         let mut all = Expanded::default();
+        let root = Root::open(self.root.as_deref());
         // Directories are walked one after the other, since a walk is parallel itself.
         let (mut parts, mut rest) = (Vec::new(), Vec::new());
         for (index, name) in names.into_iter().enumerate() {
-            let place = self.inside_root(&name);
-            if process::pid_of(&name).is_none() && place.as_deref().is_ok_and(Path::is_dir) {
-                let part = self.walk(&place.unwrap_or(name), jobs, limits, progress);
-                parts.push((index, part));
-            } else {
-                rest.push((index, name));
+            match root.directory(&name).filter(|_| process::pid_of(&name).is_none()) {
+                Some((top, place)) => parts.push((index, self.walk(&top, &place, jobs, limits, progress))),
+                None => rest.push((index, name)),
             }
         }
         let shelf = package::Shelf::default();
@@ -60,7 +58,7 @@ impl TargetArguments {
             if rest.len() > 1 { jobs } else { 1 },
             rest.into_iter(),
             |(index, name)| {
-                let mut part = self.one(name, limits);
+                let mut part = self.one(name, &root, limits);
                 // A process's program is held open, since it may be gone; copies of it are shared already.
                 if part.subjects.iter().all(|subject| subject.process.is_none()) {
                     shelf.keep(&mut part.subjects);
@@ -81,21 +79,25 @@ impl TargetArguments {
     }
 
     /// Expands a name that is no directory.
-    fn one(&self, name: PathBuf, limits: &Limits) -> Expanded {
+    fn one(&self, name: PathBuf, root: &Root<'_>, limits: &Limits) -> Expanded {
         let mut expanded = Expanded::default();
         if let Some(pid) = process::pid_of(&name) {
             expanded.subjects.push(super::processes::by_number(pid, limits));
             return expanded;
         }
         if let Some((package, member)) = member_of(&name) {
-            return self.member(name, package, &member, limits);
+            return self.member(name, package, &member, root, limits);
         }
         let subject = if name.as_os_str() == "-" {
             Subject::new("<stdin>", Origin::Stdin)
         } else {
-            match self.inside_root(&name) {
-                Ok(place) if place == name => Subject::new(name, Origin::File),
-                Ok(place) => Subject { place: Some(place), ..Subject::new(name, Origin::File) },
+            match root.place(&name) {
+                Ok(None) => Subject::new(name, Origin::File),
+                Ok(Some((below, place))) => Subject {
+                    below: Some(below),
+                    place: (place != name).then_some(place),
+                    ..Subject::new(name, Origin::File)
+                },
                 Err(why) => {
                     expanded.subjects.push(Subject::refused(name, Origin::File, why));
                     return expanded;
@@ -107,6 +109,7 @@ impl TargetArguments {
             Err(subject) => expanded.subjects.push(*subject),
             Ok(package) => {
                 expanded.summary.skipped += package.skipped;
+                expanded.notes.extend(package.notes.iter().map(|note| format!("{shown}: {note}")));
                 if package.subjects.is_empty() {
                     expanded.notes.push(format!("{shown}: no ELF file in this package"));
                     expanded.incomplete |= !self.allow_empty;
@@ -118,8 +121,15 @@ impl TargetArguments {
     }
 
     /// One program of a package, under the name that reports give it.
-    fn member(&self, name: PathBuf, package: PathBuf, member: &str, limits: &Limits) -> Expanded {
-        let mut expanded = self.one(package, limits);
+    fn member(
+        &self,
+        name: PathBuf,
+        package: PathBuf,
+        member: &str,
+        root: &Root<'_>,
+        limits: &Limits,
+    ) -> Expanded {
+        let mut expanded = self.one(package, root, limits);
         let wanted = |subject: &Subject| {
             match subject.member.as_deref() {
                 Some(found) => found.trim_start_matches('/') == member.trim_start_matches('/'),
@@ -137,21 +147,16 @@ impl TargetArguments {
         expanded
     }
 
-    /// Where a name inside the root file system leads: links are followed inside it. Other names are taken as they are.
-    fn inside_root(&self, name: &Path) -> Result<PathBuf, String> {
-        let Some(root) = &self.root else { return Ok(name.to_path_buf()) };
-        let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
-        let (root, path) = (absolute(root), absolute(name));
-        match path.strip_prefix(&root) {
-            Ok(inside) => confined::resolve(&root, inside)
-                .ok_or_else(|| format!("leads to nothing inside the root {}", root.display())),
-            Err(_) => Ok(name.to_path_buf()),
-        }
-    }
-
-    fn walk(&self, root: &Path, jobs: usize, limits: &Limits, progress: &mut Progress) -> Expanded {
+    fn walk(
+        &self,
+        top: &Directory,
+        root: &Path,
+        jobs: usize,
+        limits: &Limits,
+        progress: &mut Progress,
+    ) -> Expanded {
         let shown = root.display().to_string();
-        let walk = directory::walk(root, jobs, limits, &mut |count| progress.tick(&shown, count, None));
+        let walk = directory::walk(top, root, jobs, limits, &mut |count| progress.tick(&shown, count, None));
         let mut expanded = Expanded::default();
         expanded.notes.extend(walk.unreadable.iter().map(|(path, why)| format!("{}: {why}", path.display())));
         expanded.summary.skipped = walk.skipped;
@@ -164,6 +169,37 @@ impl TargetArguments {
         expanded.incomplete =
             (empty && !self.allow_empty) || (!walk.unreadable.is_empty() && !self.ignore_unreadable);
         expanded
+    }
+}
+
+/// The root file system of `--root`, held open.
+struct Root<'a>(Option<(&'a Path, std::io::Result<Directory>)>);
+
+impl<'a> Root<'a> {
+    fn open(root: Option<&'a Path>) -> Self {
+        Self(root.map(|root| (root, Directory::open(root))))
+    }
+
+    /// Where a name inside the root file system leads, links followed inside it, with the path on this machine. `None`
+    /// for names that lie elsewhere, which are taken as they are.
+    fn place(&self, name: &Path) -> Result<Option<(Below, PathBuf)>, String> {
+        let Some((root, top)) = &self.0 else { return Ok(None) };
+        let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+        let (shown, path) = (absolute(root), absolute(name));
+        let Ok(inside) = path.strip_prefix(&shown) else { return Ok(None) };
+        let top = top.as_ref().map_err(|error| format!("the root {}: {error}", shown.display()))?;
+        let below =
+            top.find(inside).map_err(|_| format!("leads to nothing inside the root {}", shown.display()))?;
+        let place = shown.join(&below.path);
+        Ok(Some((below, place)))
+    }
+
+    /// The directory of that name, held open, with its path on this machine; `None` if it is none.
+    fn directory(&self, name: &Path) -> Option<(Directory, PathBuf)> {
+        match self.place(name).ok()? {
+            Some((below, place)) => Some((below.directory().ok()?, place)),
+            None => Some((Directory::open(name).ok()?, name.to_path_buf())),
+        }
     }
 }
 

@@ -1,18 +1,22 @@
-//! Lists of targets, read as they come: a list may be longer than memory, and its end may not be there yet.
+//! Lists of targets, read as they come: a list may be longer than memory, and its end may not be there yet. A signal ends
+//! the wait for it.
 
 use anyhow::Context;
+use rustix::event::{PollFd, PollFlags, poll};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 /// Longest line, in bytes; Linux takes no path longer than 4,096.
 const MOST_LINE: u64 = 64 << 10;
 
 /// The entries of a list; an error is the last one.
-pub(super) struct List {
-    from: Box<dyn BufRead + Send>,
+pub(super) struct List<R = BufReader<Waiting>> {
+    from: R,
     separator: u8,
     name: String,
     ended: bool,
@@ -26,15 +30,47 @@ pub(super) fn open(lines: Option<&Path>, zeros: Option<&Path>) -> anyhow::Result
         (None, None) => return Ok(None),
     };
     let name = path.display().to_string();
-    let from: Box<dyn BufRead + Send> = if path.as_os_str() == "-" {
-        Box::new(BufReader::new(io::stdin()))
+    let file = if path.as_os_str() == "-" {
+        io::stdin().as_fd().try_clone_to_owned().map(File::from)
     } else {
-        Box::new(BufReader::new(File::open(path).with_context(|| format!("{name} cannot be read"))?))
+        File::open(path)
     };
+    let file = file.with_context(|| format!("{name} cannot be read"))?;
+    let from = BufReader::new(Waiting { file, until: None });
     Ok(Some(List { from, separator, name, ended: false }))
 }
 
-impl Iterator for List {
+impl List {
+    /// The list ends when `until` becomes readable, also while its next line is waited for.
+    pub(super) fn ends_with(&mut self, until: UnixStream) {
+        self.from.get_mut().until = Some(until);
+    }
+}
+
+/// A file that may be a pipe or a terminal, on which reading waits.
+pub(super) struct Waiting {
+    file: File,
+    until: Option<UnixStream>,
+}
+
+impl Read for Waiting {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let Some(until) = &self.until {
+            let mut polled = [PollFd::new(until, PollFlags::IN), PollFd::new(&self.file, PollFlags::IN)];
+            while let Err(error) = poll(&mut polled, None) {
+                if error != rustix::io::Errno::INTR {
+                    return Err(error.into());
+                }
+            }
+            if polled.first().is_some_and(|until| !until.revents().is_empty()) {
+                return Ok(0);
+            }
+        }
+        self.file.read(buffer)
+    }
+}
+
+impl<R: BufRead> Iterator for List<R> {
     type Item = Result<PathBuf, String>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -69,7 +105,7 @@ mod tests {
     use super::*;
 
     fn list(bytes: &'static [u8], separator: u8) -> Vec<Result<PathBuf, String>> {
-        List { from: Box::new(bytes), separator, name: "list".into(), ended: false }.collect()
+        List { from: bytes, separator, name: "list".into(), ended: false }.collect()
     }
 
     #[test]
@@ -83,7 +119,7 @@ mod tests {
     #[test]
     fn an_endless_line_ends_the_list() {
         let endless = List {
-            from: Box::new(BufReader::new(io::repeat(b'x'))),
+            from: BufReader::new(io::repeat(b'x')),
             separator: b'\n',
             name: "list".into(),
             ended: false,

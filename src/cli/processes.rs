@@ -55,7 +55,7 @@ pub(super) fn all(
             }
             Err(Absent::Vanished | Absent::Zombie | Absent::KernelThread) => {}
             Err(_) if !wanted.is_match(&name) => {}
-            Err(Absent::NotPermitted) => refused.push(format!("{pid} ({name})")),
+            Err(Absent::NotPermitted | Absent::Forbidden) => refused.push(format!("{pid} ({name})")),
             Err(why) => {
                 others += 1;
                 complain(&format!("pid:{pid} ({name}): {why}"));
@@ -67,8 +67,14 @@ pub(super) fn all(
         let more = if refused.len() > MOST_NAMED { ", …" } else { "" };
         let count = refused.len();
         let word = if count == 1 { "process" } else { "processes" };
+        let why = if process::may_trace() {
+            format!("though CAP_SYS_PTRACE is in force ({})", process::FORBIDDEN)
+        } else {
+            "without CAP_SYS_PTRACE".to_owned()
+        };
+        let them = if count == 1 { "it" } else { "them" };
         complain(&format!(
-            "{count} {word} may not be read without CAP_SYS_PTRACE, and nothing is said of them: {shown}{more}"
+            "{count} {word} may not be read {why}, and nothing is said of {them}: {shown}{more}"
         ));
     }
     summary.unreadable += refused.len() as u64 + others;
@@ -77,6 +83,7 @@ pub(super) fn all(
         complain("no running process matches");
         return Ok(!allow_empty);
     }
-    subjects.extend(process::group(running).into_iter().map(Subject::process));
+    let met = |running| Subject { may_end: true, ..Subject::process(running) };
+    subjects.extend(process::group(running).into_iter().map(met));
     Ok(none)
 }

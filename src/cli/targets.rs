@@ -7,7 +7,7 @@ use super::progress::Progress;
 use super::{Format, INCOMPLETE, INTERRUPTED, complain, processes};
 use crate::audit::group::Group;
 use crate::audit::{self, Options};
-use crate::facts::{Facts, Origin, Status};
+use crate::facts::{Facts, Origin, Problem, Status};
 use crate::image::companion;
 use crate::limits::Limits;
 use crate::parallel;
@@ -161,7 +161,7 @@ impl TargetArguments {
             .chain(self.pid.iter().map(|pid| process::target_name(*pid)))
             .collect();
         let mut named = self.expand(names, jobs, &options.limits, &mut progress);
-        let lists = list::open(self.files_from.as_deref(), self.files0_from.as_deref())?;
+        let mut lists = list::open(self.files_from.as_deref(), self.files0_from.as_deref())?;
         if let Some(pattern) = &self.processes {
             named.incomplete |= processes::all(
                 pattern,
@@ -185,6 +185,9 @@ impl TargetArguments {
         } else {
             Some(Interrupt::watch().context("signals cannot be handled")?)
         };
+        if let (Some(list), Some(interrupt)) = (&mut lists, &interrupt) {
+            list.ends_with(interrupt.wake().context("signals cannot be handled")?);
+        }
         let came = || interrupt.as_ref().is_some_and(Interrupt::came);
         let lines_left = lists.into_iter().flatten().take_while(|_| !came());
         let work = (0..group.len()).map(Work::One).chain(lines_left.map(Work::Line));
@@ -358,7 +361,14 @@ impl<T> Outcome<T> {
     /// Audits one target of a group.
     fn add(&mut self, group: &Group, index: usize, ignore: bool, finish: &impl Fn(Facts) -> T) {
         let Some(facts) = group.audit(index) else { return };
-        for problem in facts.problems.iter().filter(|problem| problem.code == "missing-library") {
+        let may_end = group.subjects().get(index).is_some_and(|subject| subject.may_end);
+        let lost = |problem: &&Problem| match problem.code.as_str() {
+            "missing-library" => true,
+            Problem::LIBRARIES_UNKNOWN => group.follows_libraries(),
+            Problem::PROCESS_ENDED => group.follows_libraries() && !may_end,
+            _ => false,
+        };
+        for problem in facts.problems.iter().filter(lost) {
             // What was asked for and is not there was not audited.
             self.incomplete |= !ignore;
             self.notes.push(format!("{}: {}", crate::report::text::name(&facts), problem.message));

@@ -16,12 +16,13 @@ const MOST_NAMES: usize = 20;
 /// Compares the levels of both sides.
 pub(super) fn compare(old: &Facts, new: &Facts, ledger: &mut Ledger) {
     let before = ledger.changes.len();
+    let mut compared = true;
     match (&old.units, &new.units) {
         (Some(a), Some(b)) if judged(a).next().is_some() && judged(b).next().is_some() => {
             by_unit(a, b, ledger);
         }
         _ => {
-            by_count(old, new, ledger);
+            compared = by_count(old, new, ledger);
             for (word, facts) in [("old", old), ("new", new)] {
                 if facts.units.is_none() {
                     ledger.not_compared.push(format!(
@@ -42,7 +43,11 @@ pub(super) fn compare(old: &Facts, new: &Facts, ledger: &mut Ledger) {
         ledger.change("optimization.level", json!(a.level), json!(b.level), change, sentence);
     }
     if ledger.changes.len() == before {
-        ledger.equal.push("levels".to_owned());
+        if compared {
+            ledger.equal.push("levels".to_owned());
+        } else if a.level == b.level && a.level != Level::Unknown {
+            ledger.equal.push("lowest level".to_owned());
+        }
     }
 }
 
@@ -81,6 +86,11 @@ fn by_unit(old: &[Unit], new: &[Unit], ledger: &mut Ledger) {
     let mut moved: BTreeMap<(Level, Level), Vec<String>> = BTreeMap::new();
     let mut flags: BTreeMap<(String, bool), Vec<String>> = BTreeMap::new();
     let (mut added, mut removed) = (Vec::new(), Vec::new());
+    // A unit of which no code is left is not judged; where no unit has any, as in a debug file, all are.
+    let located =
+        |units: &BTreeMap<String, Vec<&Unit>>| units.values().flatten().any(|unit| unit.text_bytes > 0);
+    let (old_located, new_located) = (located(&old), located(&new));
+    let has_code = |unit: &Unit, located: bool| unit.text_bytes > 0 || !located;
     let mut added_o0 = 0u64;
     let mut pairs = 0u64;
     let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
@@ -88,14 +98,18 @@ fn by_unit(old: &[Unit], new: &[Unit], ledger: &mut Ledger) {
         let a = old.get(name).map(Vec::as_slice).unwrap_or_default();
         let b = new.get(name).map(Vec::as_slice).unwrap_or_default();
         for (a, b) in a.iter().zip(b) {
+            if !has_code(a, old_located) || !has_code(b, new_located) {
+                continue;
+            }
             pairs += 1;
             if a.level != b.level {
                 moved.entry((a.level, b.level)).or_default().push(name.clone());
             }
             flag_changes(a, b, name, &mut flags);
         }
-        removed.extend(a.iter().skip(b.len()).map(|_| name.clone()));
-        for unit in b.iter().skip(a.len()) {
+        let gone = a.iter().skip(b.len()).filter(|unit| has_code(unit, old_located));
+        removed.extend(gone.map(|_| name.clone()));
+        for unit in b.iter().skip(a.len()).filter(|unit| has_code(unit, new_located)) {
             added.push(name.clone());
             added_o0 += u64::from(unit.level == Level::O0);
         }
@@ -181,8 +195,9 @@ pub(super) fn is_path(flag: &str) -> bool {
             .any(|prefix| flag.starts_with(prefix))
 }
 
-/// Compares the number of units (where there are none, of functions) of each level.
-fn by_count(old: &Facts, new: &Facts, ledger: &mut Ledger) {
+/// Compares the number of units (where there are none, of functions) of each level. False if one side has nothing to
+/// compare.
+fn by_count(old: &Facts, new: &Facts, ledger: &mut Ledger) -> bool {
     let units = |facts: &Facts| facts.optimization.by_level.iter().any(|share| share.units > 0);
     let by_units = units(old) && units(new);
     let word = if by_units { "units" } else { "functions" };
@@ -195,11 +210,13 @@ fn by_count(old: &Facts, new: &Facts, ledger: &mut Ledger) {
     }
     let (a, b) = (shares(old), shares(new));
     if a == b {
-        return;
+        return !a.is_empty();
     }
     if a.is_empty() || b.is_empty() {
-        ledger.not_compared.push(format!("levels by {word}: one side has none"));
-        return;
+        if units(old) == units(new) {
+            ledger.not_compared.push(format!("levels by {word}: one side has none"));
+        }
+        return false;
     }
     let total = |map: &BTreeMap<Level, u64>| map.values().fold(0u64, |sum, n| sum.saturating_add(*n));
     let (a_total, b_total) = (total(&a), total(&b));
@@ -211,7 +228,7 @@ fn by_count(old: &Facts, new: &Facts, ledger: &mut Ledger) {
             let sentence = format!("{whole} went from {} to {}", from.flag(), to.flag());
             ledger.change(word, json!(from), json!(to), direction(from, to), sentence);
         }
-        return;
+        return true;
     }
     // Shares in hundredths of a per cent: a level is no worse only because there is more code of every kind.
     let share = |n: u64, all: u64| u128::from(n) * 10_000 / u128::from(all.max(1));
@@ -231,6 +248,7 @@ fn by_count(old: &Facts, new: &Facts, ledger: &mut Ledger) {
         let sentence = format!("{word} by level: {} → {}", text(&a), text(&b));
         ledger.change(&format!("{word}.by_level"), json!(a), json!(b), change, sentence);
     }
+    true
 }
 
 #[cfg(test)]

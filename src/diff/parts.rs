@@ -73,7 +73,7 @@ fn shown(value: &Value) -> String {
         Value::Bool(false) => "no".to_owned(),
         Value::String(text) => text.clone(),
         Value::Array(list) if list.is_empty() => "none".to_owned(),
-        Value::Array(list) => list.iter().map(shown).collect::<Vec<_>>().join(" "),
+        Value::Array(list) => list.iter().map(shown).collect::<Vec<_>>().join(", "),
         other => other.to_string(),
     }
 }

@@ -156,4 +156,7 @@ pub struct Nginx {
     /// The configuration itself, for rules. Not part of the document.
     #[serde(skip)]
     pub config_model: Option<std::sync::Arc<crate::nginx::config::Model>>,
+    /// What modules are held against, until they have been. Not part of the document.
+    #[serde(skip)]
+    pub server: Option<std::sync::Arc<crate::nginx::Server>>,
 }

@@ -45,6 +45,11 @@ pub struct Problem {
 }
 
 impl Problem {
+    /// Which libraries a process runs could not be read, or not in full.
+    pub const LIBRARIES_UNKNOWN: &str = "libraries-unknown";
+    /// A process ended before it could be read which libraries it runs.
+    pub const PROCESS_ENDED: &str = "process-ended";
+
     /// Damage or a limit lost something: the target becomes `partial`.
     pub fn damage(code: &str, message: impl Into<String>) -> Self {
         Self { code: code.to_owned(), message: message.into(), loses_facts: true }
@@ -70,6 +75,9 @@ pub struct Process {
     pub deleted: bool,
     /// Build-id of the file now at that path.
     pub on_disk_build_id: Option<String>,
+    /// Whether the file now at that path is the very one that runs; `null` where nothing can be seen there.
+    #[serde(default)]
+    pub same_file: Option<bool>,
     /// Worker processes running the same build.
     pub children: u64,
     /// Libraries and modules that run though the file at their name was deleted or is another build now.

@@ -4,6 +4,7 @@
 //! from inside a binary only proposes a place: what is there counts if it is a regular file inside the root whose
 //! identity is right (build-id first, CRC32 only where the binary has no build-id, the caller's test for `.dwo`).
 
+use super::confined::Below;
 use super::notes::{Notes, SupplementaryLink};
 use super::{Image, Input};
 use crate::facts::Problem;
@@ -56,8 +57,10 @@ pub struct Options {
 pub struct Known {
     /// Its name as it is shown: of a member of a package `PACKAGE!MEMBER`.
     pub path: PathBuf,
-    /// Its bytes, if it cannot be opened by its name.
+    /// Its bytes, if it is held open.
     pub input: Option<Input>,
+    /// Otherwise its place, where that is known better than by name.
+    pub below: Option<Below>,
 }
 
 impl Default for Options {

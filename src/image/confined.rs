@@ -7,13 +7,21 @@
 //! A file is first opened without being opened (`O_PATH`), which no FIFO, device or socket notices. What the handle is
 //! decides; only then is the same file opened for reading, through the handle and not by its name. A name that changes
 //! its meaning in between changes nothing.
+//!
+//! What was found and is opened later, or again, is kept as a place below the handle of a directory ([`Below`]): a name
+//! that has become a link meanwhile is refused, and does not lead elsewhere.
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2};
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2, readlinkat, statat,
+};
 use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 /// Most symbolic links followed in one path, as Linux does.
 const MAX_LINKS: u32 = 40;
@@ -32,25 +40,170 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     readable(&handle, || openat(CWD, path, READ, Mode::empty()))
 }
 
-/// The same for a name met in a directory: the name itself is no link.
-pub fn open_met(path: &Path) -> io::Result<File> {
-    let handle = openat(CWD, path, LOOK | OFlags::NOFOLLOW, Mode::empty())?;
-    readable(&handle, || openat(CWD, path, READ | OFlags::NOFOLLOW, Mode::empty()))
+/// Opens a regular file by its path inside `root`; gives the path on this machine, too.
+pub fn open_inside(root: &Path, inside: &Path) -> io::Result<(File, PathBuf)> {
+    let directory = Directory::open(root)?;
+    let found = directory.find(inside)?;
+    Ok((found.open()?, root.join(found.path)))
 }
 
-/// Opens a regular file by its path inside `root`.
-pub fn open_inside(root: &Path, inside: &Path) -> io::Result<(File, PathBuf)> {
-    let found = resolve_inside(root, inside).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
-    let path = root.join(&found);
-    let top = openat(CWD, root, LOOK | OFlags::DIRECTORY, Mode::empty())?;
-    let handle = below(&top, &found, LOOK)?;
-    let file = readable(&handle, || below(&top, &found, READ | OFlags::NOFOLLOW))?;
-    Ok((file, path))
+/// A directory held open. What is below it is reached from the handle, and no link is followed on the way.
+#[derive(Debug, Clone)]
+pub struct Directory(Arc<OwnedFd>);
+
+/// The place of something below a directory that is held open.
+#[derive(Debug, Clone)]
+pub struct Below {
+    directory: Directory,
+    /// The path from the directory, without links.
+    pub path: PathBuf,
+}
+
+/// An entry of a directory.
+#[derive(Debug)]
+pub struct Entry {
+    /// Its name.
+    pub name: OsString,
+    /// What it is; of a link nothing more.
+    pub kind: FileType,
+}
+
+impl Directory {
+    /// Opens a directory named by the user; links are followed.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self(Arc::new(openat(CWD, path, LOOK | OFlags::DIRECTORY, Mode::empty())?)))
+    }
+
+    /// Opens a directory below this one.
+    pub fn directory(&self, path: &Path) -> io::Result<Self> {
+        Ok(Self(Arc::new(below(&self.0, path, LOOK | OFlags::DIRECTORY)?)))
+    }
+
+    /// What a path leads to if this directory is taken for the root: links are followed inside it.
+    pub fn find(&self, inside: &Path) -> io::Result<Below> {
+        let path = self.resolve(inside).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        Ok(self.below(path))
+    }
+
+    /// A place by its path from here, in which no link is followed.
+    pub fn below(&self, path: PathBuf) -> Below {
+        Below { directory: self.clone(), path }
+    }
+
+    /// Opens a regular file.
+    pub fn file(&self, path: &Path) -> io::Result<File> {
+        let handle = below(&self.0, path, LOOK | OFlags::NOFOLLOW)?;
+        readable(&handle, || below(&self.0, path, READ | OFlags::NOFOLLOW))
+    }
+
+    /// What is at a path; of a link, the link.
+    pub fn metadata(&self, path: &Path) -> io::Result<std::fs::Metadata> {
+        File::from(below(&self.0, path, LOOK | OFlags::NOFOLLOW)?).metadata()
+    }
+
+    /// Whether a directory is at a path.
+    pub fn is_directory(&self, path: &Path) -> bool {
+        let handle = below(&self.0, path, LOOK | OFlags::NOFOLLOW);
+        handle.is_ok_and(|handle| kind_of(&handle).is_ok_and(|(kind, _)| kind == FileType::Directory))
+    }
+
+    /// What is in a directory, in no order; an error is the last entry.
+    pub fn entries(&self, path: &Path) -> io::Result<impl Iterator<Item = io::Result<Entry>> + use<>> {
+        let handle = below(&self.0, path, READ | OFlags::DIRECTORY)?;
+        let again = handle.try_clone()?;
+        let mut entries = Dir::new(handle)?;
+        let mut ended = false;
+        Ok(std::iter::from_fn(move || {
+            while !ended {
+                let entry = match entries.read() {
+                    None => return None,
+                    Some(Ok(entry)) => entry,
+                    Some(Err(error)) => {
+                        // What comes after an error is the same error.
+                        ended = true;
+                        return Some(Err(error.into()));
+                    }
+                };
+                let name = entry.file_name();
+                if matches!(name.to_bytes(), b"." | b"..") {
+                    continue;
+                }
+                // Some file systems tell the kind of an entry only to who asks for it.
+                let kind = match entry.file_type() {
+                    FileType::Unknown => match statat(&again, name, AtFlags::SYMLINK_NOFOLLOW) {
+                        Ok(found) => FileType::from_raw_mode(found.st_mode),
+                        Err(Errno::NOENT) => continue,
+                        Err(_) => FileType::Unknown,
+                    },
+                    known => known,
+                };
+                return Some(Ok(Entry { name: OsString::from_vec(name.to_bytes().to_vec()), kind }));
+            }
+            None
+        }))
+    }
+
+    /// Where a path leads, with every link followed inside this directory; `..` at the top stays there. `None` where
+    /// something is not there or links run in a circle.
+    fn resolve(&self, inside: &Path) -> Option<PathBuf> {
+        if inside.as_os_str().len() > MAX_PATH {
+            return None;
+        }
+        let mut links = 0;
+        let mut at = PathBuf::new();
+        let mut todo: Vec<PathBuf> = pieces(inside)?;
+        while let Some(piece) = todo.pop() {
+            if piece.as_os_str() == ".." {
+                at.pop();
+                continue;
+            }
+            let candidate = at.join(&piece);
+            let found = statat(&self.0, &candidate, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+            if FileType::from_raw_mode(found.st_mode) != FileType::Symlink {
+                at = candidate;
+                continue;
+            }
+            links += 1;
+            let target = readlinkat(&self.0, &candidate, Vec::new()).ok()?;
+            let target = Path::new(OsStr::from_bytes(target.to_bytes()));
+            if links > MAX_LINKS || target.as_os_str().len() > MAX_PATH {
+                return None;
+            }
+            if target.is_absolute() {
+                at = PathBuf::new();
+            }
+            todo.extend(pieces(target)?);
+        }
+        Some(at)
+    }
+}
+
+impl Below {
+    /// Opens it, if it is a regular file.
+    pub fn open(&self) -> io::Result<File> {
+        self.directory.file(&self.path)
+    }
+
+    /// Opens it, if it is a directory.
+    pub fn directory(&self) -> io::Result<Directory> {
+        self.directory.directory(&self.path)
+    }
+
+    /// Whether it is a directory.
+    pub fn is_directory(&self) -> bool {
+        self.directory.is_directory(&self.path)
+    }
+
+    /// What is in it, if it is a directory.
+    pub fn entries(&self) -> io::Result<impl Iterator<Item = io::Result<Entry>> + use<>> {
+        self.directory.entries(&self.path)
+    }
 }
 
 /// Opens what has been resolved already. Kernels before 5.6, and sandboxes that do not know the call, check the last
 /// component only.
 fn below(top: &OwnedFd, path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     let strict = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
     match openat2(top, path, flags, Mode::empty(), strict) {
         Err(Errno::NOSYS | Errno::PERM | Errno::INVAL) => {
@@ -100,45 +253,6 @@ fn kind(mode: rustix::fs::RawMode) -> (FileType, &'static str) {
         FileType::Unknown => "a special file",
     };
     (kind, what)
-}
-
-/// Where a path inside `root` leads, with every link followed inside `root`; `..` at the root stays there. `None`
-/// where something is not there or links run in a circle. The root itself is taken as it is.
-pub fn resolve(root: &Path, inside: &Path) -> Option<PathBuf> {
-    resolve_inside(root, inside).map(|path| root.join(path))
-}
-
-/// The same, relative to the root.
-fn resolve_inside(root: &Path, inside: &Path) -> Option<PathBuf> {
-    if inside.as_os_str().len() > MAX_PATH {
-        return None;
-    }
-    let mut links = 0;
-    let mut at = PathBuf::new();
-    let mut todo: Vec<PathBuf> = pieces(inside)?;
-    while let Some(piece) = todo.pop() {
-        if piece.as_os_str() == ".." {
-            at.pop();
-            continue;
-        }
-        let candidate = at.join(&piece);
-        let host = root.join(&candidate);
-        let kind = std::fs::symlink_metadata(&host).ok()?.file_type();
-        if !kind.is_symlink() {
-            at = candidate;
-            continue;
-        }
-        links += 1;
-        let target = std::fs::read_link(&host).ok()?;
-        if links > MAX_LINKS || target.as_os_str().len() > MAX_PATH {
-            return None;
-        }
-        if target.is_absolute() {
-            at = PathBuf::new();
-        }
-        todo.extend(pieces(&target)?);
-    }
-    Some(at)
 }
 
 /// The components of a path, last first, without the root.
@@ -221,7 +335,8 @@ mod tests {
             assert_eq!(error, format!("{wanted}, not a regular file"));
             assert!(open_inside(directory.path(), Path::new(name)).is_err(), "{name}");
         }
-        let error = open_met(&place("device")).unwrap_err().to_string();
+        let top = Directory::open(directory.path()).unwrap();
+        let error = top.file(Path::new("device")).unwrap_err().to_string();
         assert_eq!(error, "a symbolic link, not a regular file");
     }
 
@@ -236,6 +351,31 @@ mod tests {
         symlink("old", root.join("usr/lib")).unwrap();
         assert!(below(&top, Path::new("usr/lib/file"), LOOK).is_err());
         assert!(below(&top, Path::new("usr/../../file"), LOOK).is_err());
+    }
+
+    #[test]
+    fn a_directory_that_has_become_a_link_is_not_listed_and_nothing_below_it_opened() {
+        let directory = tree();
+        let root = &directory.path().join("root");
+        let top = Directory::open(root).unwrap();
+        let found = top.find(Path::new("/lib")).unwrap();
+        assert_eq!(found.path, Path::new("usr/lib"));
+        let names = |found: &Below| -> Vec<OsString> {
+            let mut names: Vec<_> = found.entries().unwrap().map(|entry| entry.unwrap().name).collect();
+            names.sort();
+            names
+        };
+        assert_eq!(names(&found), ["climbs", "debug", "file"]);
+        assert!(found.is_directory() && !top.is_directory(Path::new("lib")));
+        let file = top.find(Path::new("/lib/file")).unwrap();
+        assert_eq!(io::read_to_string(file.open().unwrap()).unwrap(), "inside");
+        std::fs::rename(root.join("usr/lib"), root.join("usr/old")).unwrap();
+        symlink(directory.path().join("usr/lib"), root.join("usr/lib")).unwrap();
+        assert!(found.entries().is_err() && !found.is_directory());
+        assert!(file.open().is_err());
+        // The directory itself may be moved: the handle is of the directory, not of its name.
+        std::fs::rename(root, directory.path().join("elsewhere")).unwrap();
+        assert!(top.file(Path::new("usr/old/file")).is_ok());
     }
 
     #[test]

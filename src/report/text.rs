@@ -62,6 +62,9 @@ pub fn inspect(report: &InspectReport, options: Options) -> String {
             let _ = writeln!(out, "{head}");
         }
         body::facts(&mut out, facts, options);
+        if report.targets.len() == 1 {
+            process::next(&mut out, facts, options);
+        }
     }
     summary(&mut out, &report.summary, false);
     log(&out)

@@ -25,16 +25,18 @@
 //!
 //! # Evidence
 //!
-//! Structural: the link `/proc/PID/exe`, the list `/proc/PID/maps`, and the build-ids of both files.
+//! A program that runs from memory only (memfd) has no installed file, which is said. Structural: the link `/proc/PID/exe`, the list `/proc/PID/maps`, and the build-ids of both files.
 //!
 //! # Limits
 //!
-//! Two files without build-ids cannot be compared. A library that was written over in place is not seen: it is the file that
+//! Two different files without build-ids cannot be compared. Where it may not be read which libraries a process runs, or the
+//! process ended meanwhile, the rule is not checked. A library that was written over in place is not seen: it is the file that
 //! runs.
 
 use super::Rule;
 use super::check::{Context, Draft, Outcome};
 use crate::evidence::{Source, Strength};
+use crate::facts::Problem;
 use crate::finding::Severity;
 
 /// The rule.
@@ -58,7 +60,14 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     };
     let mut drafts = Vec::new();
     let stale = |key: &'static str, message: String| {
-        let draft = Draft::violation(key, message).evidence(Strength::Structural, &[Source::Elf]).remedy(fix);
+        let known = match key {
+            "process" => format!("structural: /proc/{pid}/exe, and the build-id of the file at its name"),
+            _ => format!("structural: /proc/{pid}/maps, and the build-ids of the files at their names"),
+        };
+        let draft = Draft::violation(key, message)
+            .evidence(Strength::Structural, &[Source::Elf])
+            .known(vec![known])
+            .remedy(fix);
         match context.switched_on(RULE.id) {
             Some(place) => draft.policy(place),
             None => draft,
@@ -71,24 +80,42 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     }
     match (running, installed) {
         (Some(running), Some(installed)) if running != installed => {
-            let message =
-                format!("the file of pid {pid} was replaced: {running} runs, {installed} is installed");
+            let message = format!(
+                "the file of pid {pid} was replaced: {} runs, {} is installed",
+                short(running),
+                short(installed)
+            );
             drafts.insert(0, stale("process", message));
         }
         // The same build copied anew is the same program.
         (Some(_), Some(_)) => {}
+        _ if process.same_file == Some(true) => {}
         _ if process.deleted => {
-            let message = format!("the file of pid {pid} was deleted or replaced since it was started");
+            let memory = process.exe.as_deref().is_some_and(|exe| exe.starts_with("/memfd:"));
+            let message = if memory {
+                format!("pid {pid} runs from memory only (memfd): no file of it is installed")
+            } else {
+                format!("the file of pid {pid} was deleted or replaced since it was started")
+            };
             drafts.insert(0, stale("process", message));
         }
         _ if drafts.is_empty() => {
-            return Outcome::NotChecked(
-                "without build-ids the running program and the file cannot be compared".to_owned(),
-            );
+            return Outcome::NotChecked("nothing can be seen at the name of the running program".to_owned());
         }
         _ => {}
     }
-    Outcome::Checked(drafts)
+    let unknown = |problem: &&Problem| {
+        matches!(problem.code.as_str(), Problem::LIBRARIES_UNKNOWN | Problem::PROCESS_ENDED)
+    };
+    match context.facts.problems.iter().find(unknown).filter(|_| drafts.is_empty()) {
+        Some(problem) => Outcome::NotChecked(problem.message.clone()),
+        None => Outcome::Checked(drafts),
+    }
+}
+
+/// The beginning of a build-id, which is enough to tell two builds apart.
+fn short(id: &str) -> &str {
+    id.get(..12).unwrap_or(id)
 }
 
 #[cfg(test)]
@@ -110,6 +137,7 @@ mod tests {
             exe: Some("/usr/sbin/nginx".into()),
             deleted: true,
             on_disk_build_id: Some("1c09ab22".into()),
+            same_file: Some(false),
             children: 8,
             replaced: Vec::new(),
         });
@@ -137,6 +165,12 @@ mod tests {
         facts.process.as_mut().unwrap().replaced.clear();
         facts.process.as_mut().unwrap().on_disk_build_id = None;
         facts.process.as_mut().unwrap().deleted = false;
+        facts.process.as_mut().unwrap().same_file = None;
+        assert_not_checked(&facts, &policy(), RULE.id);
+        // Two names of one file need no build-id to be the same.
+        facts.process.as_mut().unwrap().same_file = Some(true);
+        assert_passed(&facts, &policy(), RULE.id);
+        facts.problems.push(Problem::notice(Problem::PROCESS_ENDED, "it ended"));
         assert_not_checked(&facts, &policy(), RULE.id);
     }
 }

@@ -1,16 +1,21 @@
 //! A directory, walked: ELF files are recognised by content, special files are never opened, and
-//! symbolic links are not followed (so loops are harmless and no file is met twice by that way).
+//! symbolic links are not followed (so loops are harmless and no file is met twice by that way). Everything is reached
+//! from the handle of the directory that the walk began at, so that a folder which becomes a link meanwhile leads nowhere.
 
 use super::glance::{Glance, glance};
-use crate::image::confined::open_met;
+use crate::image::confined::{Below, Directory, Entry};
 use crate::image::{Input, archive};
 use crate::limits::Limits;
 use crate::parallel;
+use rustix::fs::FileType;
 use std::collections::HashSet;
-use std::fs::ReadDir;
+use std::io;
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+/// Files that a thread looks at before it asks for more: a look is short, and asking for each would cost as much.
+const BATCH: usize = 64;
 
 /// What a walk met.
 #[derive(Debug, Default)]
@@ -28,34 +33,49 @@ pub struct Walk {
 pub struct Met {
     /// Where.
     pub path: PathBuf,
+    /// The same place, to open it again.
+    pub below: Below,
     /// What a look at it told; `None` for an archive, or an ELF file with damaged headers.
     pub glance: Option<Glance>,
     /// Device and inode.
     pub identity: (u64, u64),
 }
 
-/// Walks `root`, and looks at `jobs` files at the same time. `seen` is told how many files were looked at so far.
-pub fn walk(root: &Path, jobs: usize, limits: &Limits, seen: &mut dyn FnMut(u64)) -> Walk {
+/// Walks `top`, which is shown as `root`, and looks at `jobs` files at the same time. `seen` is told how many files were
+/// looked at so far.
+pub fn walk(top: &Directory, root: &Path, jobs: usize, limits: &Limits, seen: &mut dyn FnMut(u64)) -> Walk {
     let mut walk = Walk::default();
     let mut count = 0;
-    let files = Files { pending: vec![root.to_path_buf()], open: None };
+    let files = Files { top, pending: vec![PathBuf::new()], open: None };
+    let mut files = files.fuse();
+    let batches = std::iter::from_fn(|| {
+        let batch: Vec<_> = files.by_ref().take(BATCH).collect();
+        (!batch.is_empty()).then_some(batch)
+    });
+    let look = |file: Result<PathBuf, (PathBuf, String)>| {
+        let shown = |path: &Path| {
+            if path.as_os_str().is_empty() { root.to_path_buf() } else { root.join(path) }
+        };
+        let below = top.below(file.map_err(|(path, why)| (shown(&path), why))?);
+        let path = shown(&below.path);
+        match visit(&below, limits) {
+            Ok(met) => Ok(met.map(|(glance, identity)| Met { path, below, glance, identity })),
+            Err(why) => Err((path, why)),
+        }
+    };
     let flow: ControlFlow<()> = parallel::ordered(
         jobs,
-        files,
-        |file| {
-            let path = file?;
-            match visit(&path, limits) {
-                Ok(met) => Ok(met.map(|(glance, identity)| Met { path, glance, identity })),
-                Err(why) => Err((path, why)),
-            }
-        },
-        |file| {
-            count += 1;
-            seen(count);
-            match file {
-                Ok(Some(met)) => walk.found.push(met),
-                Ok(None) => walk.skipped += 1,
-                Err(why) => walk.unreadable.push(why),
+        batches,
+        |batch| batch.into_iter().map(look).collect::<Vec<_>>(),
+        |batch| {
+            for file in batch {
+                count += 1;
+                seen(count);
+                match file {
+                    Ok(Some(met)) => walk.found.push(met),
+                    Ok(None) => walk.skipped += 1,
+                    Err(why) => walk.unreadable.push(why),
+                }
             }
             ControlFlow::Continue(())
         },
@@ -70,8 +90,8 @@ pub fn walk(root: &Path, jobs: usize, limits: &Limits, seen: &mut dyn FnMut(u64)
 
 /// Looks at one file: `None` if it is neither ELF nor an archive.
 #[allow(clippy::type_complexity)]
-fn visit(path: &Path, limits: &Limits) -> Result<Option<(Option<Glance>, (u64, u64))>, String> {
-    let file = open_met(path).map_err(|error| error.to_string())?;
+fn visit(below: &Below, limits: &Limits) -> Result<Option<(Option<Glance>, (u64, u64))>, String> {
+    let file = below.open().map_err(|error| error.to_string())?;
     let metadata = file.metadata().map_err(|error| error.to_string())?;
     let input = Input::file(file).map_err(|error| error.to_string())?;
     let mut magic = [0; 8];
@@ -97,42 +117,40 @@ fn holds_programs(input: &Input, limits: &Limits) -> bool {
     archive.members.iter().any(is_elf) || (archive.members.is_empty() && !archive.problems.is_empty())
 }
 
-/// The regular files below a directory, or why a directory cannot be read.
-struct Files {
+/// The regular files below a directory by their paths from there, or why a directory cannot be read.
+struct Files<'a> {
+    top: &'a Directory,
     pending: Vec<PathBuf>,
-    open: Option<(PathBuf, ReadDir)>,
+    open: Option<(PathBuf, Entries)>,
 }
 
-impl Iterator for Files {
+type Entries = Box<dyn Iterator<Item = io::Result<Entry>> + Send>;
+
+impl Iterator for Files<'_> {
     type Item = Result<PathBuf, (PathBuf, String)>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             let Some((directory, entries)) = &mut self.open else {
                 let directory = self.pending.pop()?;
-                match std::fs::read_dir(&directory) {
-                    Ok(entries) => self.open = Some((directory, entries)),
+                match self.top.entries(&directory) {
+                    Ok(entries) => self.open = Some((directory, Box::new(entries))),
                     Err(error) => return Some(Err((directory, error.to_string()))),
                 }
                 continue;
             };
             match entries.next() {
                 None => self.open = None,
-                Some(Err(error)) => {
-                    let place = directory.clone();
-                    // What comes after an error is the same error.
-                    self.open = None;
-                    return Some(Err((place, error.to_string())));
-                }
+                Some(Err(error)) => return Some(Err((directory.clone(), error.to_string()))),
                 Some(Ok(entry)) => {
-                    let kind = match entry.file_type() {
-                        Ok(kind) => kind,
-                        Err(error) => return Some(Err((entry.path(), error.to_string()))),
-                    };
-                    if kind.is_dir() {
-                        self.pending.push(entry.path());
-                    } else if kind.is_file() {
-                        return Some(Ok(entry.path()));
+                    let path = directory.join(entry.name);
+                    match entry.kind {
+                        FileType::Directory => self.pending.push(path),
+                        FileType::RegularFile => return Some(Ok(path)),
+                        FileType::Unknown => {
+                            return Some(Err((path, "what it is cannot be told".to_owned())));
+                        }
+                        _ => {}
                     }
                 }
             }

@@ -7,7 +7,7 @@
 //! mapped files are read), variants of a library for newer processors (`glibc-hwcaps`) and `dlopen`.
 
 use crate::facts::FoundBy;
-use crate::image::confined::{open_inside, seen_from};
+use crate::image::confined::{Below, Directory, seen_from};
 use crate::image::linkage::{self, Linkage};
 use crate::image::{Image, Input};
 use crate::limits::Limits;
@@ -36,10 +36,12 @@ const DF_1_NODEFLIB: u64 = 0x800;
 const MOST_REMEMBERED: usize = 20_000;
 
 /// A library as it was found.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Found {
     /// Where it lies, links followed.
     pub path: PathBuf,
+    /// The same place, to open it again.
+    pub below: Option<Below>,
     /// Device and inode.
     pub identity: (u64, u64),
     /// The name it was asked for by.
@@ -74,6 +76,8 @@ pub struct Loaded {
 #[derive(Debug)]
 pub struct Resolver {
     root: PathBuf,
+    /// The root held open, from the first library on.
+    top: OnceLock<Option<Directory>>,
     limits: Limits,
     conf: OnceLock<Vec<PathBuf>>,
     remembered: Mutex<HashMap<PathBuf, Option<Arc<Candidate>>>>,
@@ -84,6 +88,8 @@ pub struct Resolver {
 struct Candidate {
     /// Links followed.
     path: PathBuf,
+    /// The same place, to open it again; the program itself is open.
+    below: Option<Below>,
     identity: (u64, u64),
     machine: Machine,
     linkage: Linkage,
@@ -127,7 +133,13 @@ impl Resolver {
     /// A resolver for a root file system; `None` is the running system's.
     pub fn new(root: Option<&Path>, limits: &Limits) -> Self {
         let root = root.map_or_else(|| PathBuf::from("/"), Path::to_path_buf);
-        Self { root, limits: limits.clone(), conf: OnceLock::new(), remembered: Mutex::default() }
+        Self {
+            root,
+            top: OnceLock::new(),
+            limits: limits.clone(),
+            conf: OnceLock::new(),
+            remembered: Mutex::default(),
+        }
     }
 
     /// Everything that the loader would load for the program `input`, which lies at `place`, and for `extra`: files that
@@ -140,8 +152,13 @@ impl Resolver {
         }
         let inside = seen_from(&self.root, &place.canonicalize().unwrap_or_else(|_| place.to_path_buf()));
         let identity = std::fs::metadata(place).map(|found| (found.dev(), found.ino())).unwrap_or_default();
-        let candidate =
-            Candidate { path: place.to_path_buf(), identity, machine: Machine::of(&image), linkage };
+        let candidate = Candidate {
+            path: place.to_path_buf(),
+            below: None,
+            identity,
+            machine: Machine::of(&image),
+            linkage,
+        };
         Some(self.load(Arc::new(candidate), inside.as_deref(), extra))
     }
 
@@ -337,7 +354,9 @@ impl Resolver {
     }
 
     fn look(&self, path: &Path) -> Option<Candidate> {
-        let (file, place) = open_inside(&self.root, path).ok()?;
+        let top = self.top.get_or_init(|| Directory::open(&self.root).ok()).as_ref()?;
+        let below = top.find(path).ok()?;
+        let file = below.open().ok()?;
         let found = file.metadata().ok()?;
         let image = Image::open(Input::file(file).ok()?, &self.limits).ok()?;
         if image.header.kind != elf::ET_DYN {
@@ -345,7 +364,8 @@ impl Resolver {
         }
         let linkage = linkage::read(&image);
         Some(Candidate {
-            path: place,
+            path: self.root.join(&below.path),
+            below: Some(below),
             identity: (found.dev(), found.ino()),
             machine: Machine::of(&image),
             linkage,
@@ -364,6 +384,7 @@ impl List {
         }
         self.loaded.found.push(Found {
             path: candidate.path.clone(),
+            below: candidate.below.clone(),
             identity: candidate.identity,
             name: shown,
             by: self.objects.get(by).map(|object| object.shown.clone()).unwrap_or_default(),

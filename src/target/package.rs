@@ -9,18 +9,25 @@ use crate::facts::Origin;
 use crate::image::{Input, archive};
 use crate::limits::Limits;
 use std::collections::HashSet;
+use std::io::Read;
+
+/// Most entries of one target that are refused by name; more are counted.
+const MOST_REFUSED: usize = 1000;
 
 mod contents;
 mod cpio;
 mod layers;
+mod room;
 mod rpm;
 mod shelf;
+mod spool;
 mod stream;
 mod tree;
 
 pub use shelf::Shelf;
 
 use contents::{Contents, Found};
+use room::Room;
 
 /// What a package holds.
 #[derive(Debug, Default)]
@@ -29,6 +36,8 @@ pub struct Package {
     pub subjects: Vec<Subject>,
     /// Files that are no programs.
     pub skipped: u64,
+    /// What is worth saying and is no fault of the package.
+    pub notes: Vec<String>,
 }
 
 /// Opens a target as a package. `Err` gives it back as it is if it is none, with its bytes where they could be read
@@ -45,15 +54,8 @@ pub fn open(subject: Subject, limits: &Limits) -> Result<Package, Box<Subject>> 
     let Some(kind) = kind(&input) else {
         return Err(Box::new(subject));
     };
-    let contents = match kind {
-        Kind::Deb => deb(&input, limits),
-        Kind::Rpm => rpm::read(&input, limits),
-        Kind::Stream => match stream::open(&input, limits) {
-            Ok(stream) => contents::of_stream(stream, limits),
-            Err(error) => Contents::damaged(error.to_string()),
-        },
-        Kind::Tar => contents::of_plain(&input, limits),
-    };
+    let room = &Room::new(limits);
+    let contents = read(&input, kind, room);
     // One compressed file is that file.
     if let Some(single) = contents.single {
         return Err(Box::new(Subject { input: Some(single), ..subject }));
@@ -61,20 +63,39 @@ pub fn open(subject: Subject, limits: &Limits) -> Result<Package, Box<Subject>> 
     if contents.not_an_archive {
         return Err(Box::new(subject));
     }
-    let contents = match layers::image(&contents, limits) {
+    let mut deeper = Vec::new();
+    let contents = match layers::image(&contents, room) {
         Some(image) => image,
-        None => nested(contents, limits),
+        None => nested(contents, room, &mut deeper),
     };
-    Ok(package(&subject, contents))
+    let mut package = package(&subject, contents);
+    if let [first, rest @ ..] = &deeper[..] {
+        let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+        let what = if rest.is_empty() { "a package" } else { "packages" };
+        package.notes.push(format!("{what} inside a package of this one, not opened: {first}{more}"));
+    }
+    Ok(package)
 }
 
-/// Packages inside a package are opened once, and no deeper.
-fn nested(mut outer: Contents, limits: &Limits) -> Contents {
+fn read(input: &Input, kind: Kind, room: &Room) -> Contents {
+    match kind {
+        Kind::Deb => deb(input, room),
+        Kind::Rpm => rpm::read(input, room),
+        Kind::Stream => match stream::open(input, room) {
+            Ok(stream) => contents::of_stream(stream, room),
+            Err(error) => Contents::damaged(error.to_string()),
+        },
+        Kind::Tar => contents::of_plain(input, room),
+    }
+}
+
+/// Packages inside a package are opened once, and no deeper: those are named in `deeper`.
+fn nested(mut outer: Contents, room: &Room, deeper: &mut Vec<String>) -> Contents {
     let mut found = Vec::new();
     let mut ids = outer.found.len();
     for mut one in std::mem::take(&mut outer.found) {
-        let inner = match &one.bytes {
-            Ok(input) if kind(input).is_some() => input.clone(),
+        let (inner, kind) = match one.bytes.as_ref().map(|input| (input.clone(), kind(input))) {
+            Ok((input, Some(kind))) => (input, kind),
             Ok(_) if one.is_program => {
                 found.push(one);
                 continue;
@@ -88,17 +109,10 @@ fn nested(mut outer: Contents, limits: &Limits) -> Contents {
                 continue;
             }
         };
-        let contents = match kind(&inner) {
-            Some(Kind::Deb) => deb(&inner, limits),
-            Some(Kind::Rpm) => rpm::read(&inner, limits),
-            Some(Kind::Tar) => contents::of_plain(&inner, limits),
-            _ => match stream::open(&inner, limits) {
-                Ok(stream) => contents::of_stream(stream, limits),
-                Err(error) => Contents::damaged(error.to_string()),
-            },
-        };
+        let contents = read(&inner, kind, room);
         if let Some(single) = contents.single {
             one.bytes = Ok(single);
+            one.is_program = true;
             found.push(one);
             continue;
         }
@@ -107,12 +121,20 @@ fn nested(mut outer: Contents, limits: &Limits) -> Contents {
             continue;
         }
         outer.skipped += contents.skipped;
+        outer.left_out += contents.left_out;
         let base = ids;
         ids += contents.found.len();
         for inner in contents.found {
-            if inner.is_program || inner.bytes.is_err() {
-                let name = format!("{}!{}", one.name, inner.name);
-                found.push(Found { name, id: base + inner.id, ..inner });
+            let name =
+                if inner.name.is_empty() { one.name.clone() } else { format!("{}!{}", one.name, inner.name) };
+            match &inner.bytes {
+                Ok(input) if !inner.is_program => {
+                    outer.skipped += 1;
+                    if holds_programs(input, room) {
+                        deeper.push(name);
+                    }
+                }
+                _ => found.push(Found { name, id: base + inner.id, ..inner }),
             }
         }
     }
@@ -120,11 +142,28 @@ fn nested(mut outer: Contents, limits: &Limits) -> Contents {
     outer
 }
 
+/// Whether this is a package or an archive, or a compressed program, and not a compressed text.
+fn holds_programs(input: &Input, room: &Room) -> bool {
+    match kind(input) {
+        None => false,
+        Some(Kind::Stream) => {
+            let mut start = Vec::new();
+            let read = stream::open(input, room).and_then(|stream| stream.take(512).read_to_end(&mut start));
+            let start = Input::memory(start);
+            let mut magic = [0; 4];
+            let program = start.read_at(0, &mut magic).is_ok() && magic == object::elf::ELFMAG;
+            read.is_ok() && (program || kind(&start).is_some_and(|kind| kind != Kind::Stream))
+        }
+        Some(_) => true,
+    }
+}
+
 fn package(subject: &Subject, contents: Contents) -> Package {
     let mut seen = HashSet::new();
     let mut package = Package { skipped: contents.skipped, ..Package::default() };
     let mut found = contents.found;
     found.sort_by(|a, b| a.name.cmp(&b.name));
+    let (mut refused, mut left_out) = (0, contents.left_out);
     for one in found {
         // Hard links of one file are one program, under the first name.
         if one.bytes.is_ok() && !seen.insert(one.id) {
@@ -141,9 +180,23 @@ fn package(subject: &Subject, contents: Contents) -> Package {
                 package.skipped += 1;
                 continue;
             }
-            Err(why) => member.refused = Some(why),
+            Err(_) if refused == MOST_REFUSED => {
+                left_out += 1;
+                continue;
+            }
+            Err(why) => {
+                refused += 1;
+                member.refused = Some(why);
+            }
         }
         package.subjects.push(member);
+    }
+    if left_out > 0 {
+        let why = format!("{left_out} more entries are refused");
+        package.subjects.push(Subject {
+            place: Some(subject.place().to_path_buf()),
+            ..Subject::refused(&subject.path, Origin::Archive, why)
+        });
     }
     package
 }
@@ -180,14 +233,14 @@ fn kind(input: &Input) -> Option<Kind> {
 }
 
 /// The files of a Debian package lie in its member `data.tar`, compressed or not (deb(5)).
-fn deb(input: &Input, limits: &Limits) -> Contents {
-    let members = archive::read(input, limits).map(|archive| archive.members).unwrap_or_default();
+fn deb(input: &Input, room: &Room) -> Contents {
+    let members = archive::read(input, &room.limits).map(|archive| archive.members).unwrap_or_default();
     let data = members.into_iter().find(|member| member.name.starts_with(b"data.tar"));
     let Some(input) = data.and_then(|member| member.input) else {
         return Contents::damaged("the package has no data.tar".to_owned());
     };
-    let contents = match stream::open(&input, limits) {
-        Ok(stream) => contents::of_stream(stream, limits),
+    let contents = match stream::open(&input, room) {
+        Ok(stream) => contents::of_stream(stream, room),
         Err(error) => Contents::damaged(error.to_string()),
     };
     if contents.not_an_archive || contents.single.is_some() {

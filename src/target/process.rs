@@ -6,13 +6,13 @@
 
 use super::OpenError;
 use crate::facts::Process;
-use crate::image::confined;
-use crate::image::confined::open_regular;
+use crate::image::confined::{open_inside, open_regular};
 use crate::image::identity::hexadecimal;
 use crate::image::{Image, Input, notes};
 use crate::limits::Limits;
 use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
@@ -20,6 +20,8 @@ use std::path::{Path, PathBuf};
 
 /// What the kernel adds to the name of a file that is no longer there.
 pub(super) const DELETED: &[u8] = b" (deleted)";
+/// Endings of programs moved aside for new ones: nginx's own `make install` makes `nginx.old` (`auto/install`).
+const MOVED_ASIDE: [&[u8]; 4] = [b".old", b".bak", b".orig", b"~"];
 /// Flag of a kernel thread in `/proc/N/stat` (`PF_KTHREAD` in `include/linux/sched.h`).
 const KERNEL_THREAD: u64 = 0x0020_0000;
 /// Longest command line kept, in bytes.
@@ -47,6 +49,8 @@ pub struct Running {
     pub name: String,
     /// The parent's id.
     pub parent: u32,
+    /// See [`started`].
+    pub started: u64,
     /// The program's bytes.
     pub input: Input,
     /// Device and inode of the program's file: equal ones are one build.
@@ -76,10 +80,16 @@ pub enum Absent {
         "not permitted: reading another user's program needs CAP_SYS_PTRACE (run as that user or as root)"
     )]
     NotPermitted,
+    /// Not permitted to those who may read all others.
+    #[error("not permitted, though CAP_SYS_PTRACE is in force: {FORBIDDEN}")]
+    Forbidden,
     /// Anything else.
     #[error("{0}")]
     Other(#[from] OpenError),
 }
+
+/// Why a process may not be read that others may not forbid.
+pub const FORBIDDEN: &str = "a security module or another user namespace forbids it";
 
 /// Where processes are listed.
 fn proc_of(pid: u32) -> PathBuf {
@@ -130,9 +140,25 @@ fn parse_stat(bytes: &[u8]) -> Option<Stat> {
     })
 }
 
+/// Whether this program has `CAP_SYS_PTRACE` in force; what it may not read all the same is forbidden by something else.
+pub fn may_trace() -> bool {
+    /// The capability's number (`include/uapi/linux/capability.h`).
+    const SYS_PTRACE: u32 = 19;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let bits = effective.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
+    bits.is_some_and(|bits| bits & (1 << SYS_PTRACE) != 0)
+}
+
 /// The name of a process, which anybody may read; `None` if there is no such process.
 pub fn name(pid: u32) -> Option<String> {
     stat(pid).map(|stat| stat.name)
+}
+
+/// When a process was started, in clock ticks since the system was; with the id it tells a process from another that has
+/// got its id later. `None` if there is no such process.
+pub fn started(pid: u32) -> Option<u64> {
+    stat(pid).map(|stat| stat.start)
 }
 
 /// Opens the program of a process and learns what became of its file.
@@ -159,6 +185,7 @@ pub fn open(pid: u32, limits: &Limits) -> Result<Running, Absent> {
         Ok(_) => return Err(Absent::Vanished),
         Err(error) => {
             return Err(match error.kind() {
+                io::ErrorKind::PermissionDenied if may_trace() => Absent::Forbidden,
                 io::ErrorKind::PermissionDenied => Absent::NotPermitted,
                 io::ErrorKind::NotFound
                     if after.is_some_and(|stat| matches!(stat.state, b'Z' | b'X' | b'x')) =>
@@ -170,30 +197,32 @@ pub fn open(pid: u32, limits: &Limits) -> Result<Running, Absent> {
         }
     };
     let root = folder.join("root");
-    let file = named_file(&text, identity, &root);
     let own_root = is_own_root(&folder);
     let line = command_line(&folder).unwrap_or_default();
+    let parent =
+        runs_the_same(before.parent, identity).then(|| command_line(&proc_of(before.parent))).flatten();
+    let file = named_file(&text, identity, &root, [Some(&line), parent.as_ref()].into_iter().flatten());
     Ok(Running {
         process: Process {
             pid,
             command: shown(&line).unwrap_or_else(|| before.name.clone()),
-            exe: Some(file.place.to_string_lossy().into_owned()),
+            exe: Some(file.started_as.as_ref().unwrap_or(&file.place).to_string_lossy().into_owned()),
             deleted: file.deleted,
             on_disk_build_id: file.on_disk.and_then(|input| build_id(input, limits)),
+            same_file: file.same,
             children: 0,
             replaced: Vec::new(),
         },
         name: before.name,
         parent: before.parent,
+        started: before.start,
         input,
         identity,
         place: file.place,
         root: if own_root { None } else { Some(root) },
         command_line: CommandLine {
             own: line,
-            parent: runs_the_same(before.parent, identity)
-                .then(|| command_line(&proc_of(before.parent)))
-                .flatten(),
+            parent,
             directory: std::fs::read_link(folder.join("cwd")).ok(),
         },
     })
@@ -206,7 +235,7 @@ fn runs_the_same(pid: u32, identity: (u64, u64)) -> bool {
 /// The command line as it stands; `None` where it may not be read.
 fn command_line(folder: &Path) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
-    std::fs::File::open(folder.join("cmdline")).ok()?.take(MOST_COMMAND).read_to_end(&mut bytes).ok()?;
+    File::open(folder.join("cmdline")).ok()?.take(MOST_COMMAND).read_to_end(&mut bytes).ok()?;
     Some(bytes)
 }
 
@@ -228,16 +257,27 @@ fn is_own_root(folder: &Path) -> bool {
 
 /// The file at the name that a program was started by.
 struct NamedFile {
+    /// Its name now.
     place: PathBuf,
+    /// The name that it was started by, where it has another now.
+    started_as: Option<PathBuf>,
     deleted: bool,
+    /// Whether the file that is there now is the one that runs; `None` where nothing can be seen there.
+    same: Option<bool>,
     /// The file that is there now.
     on_disk: Option<Input>,
 }
 
-fn named_file(text: &Path, identity: (u64, u64), root: &Path) -> NamedFile {
+/// What is at the name of a running program. `lines` are command lines that it was started by.
+fn named_file<'a>(
+    text: &Path,
+    identity: (u64, u64),
+    root: &Path,
+    mut lines: impl Iterator<Item = &'a Vec<u8>>,
+) -> NamedFile {
     // The name is seen from the reader's root or, for a process that has another root, from there.
     let at = |place: &Path| -> Option<(Input, (u64, u64))> {
-        let inside = confined::resolve(root, place).and_then(|path| opened(&path));
+        let inside = read(open_inside(root, place).map(|(file, _)| file));
         match inside {
             Some((input, found)) if found == identity => Some((input, found)),
             inside => opened(place).filter(|(_, found)| *found == identity).or(inside),
@@ -247,26 +287,72 @@ fn named_file(text: &Path, identity: (u64, u64), root: &Path) -> NamedFile {
     if let Some((input, found)) = &whole
         && *found == identity
     {
-        return NamedFile { place: text.to_path_buf(), deleted: false, on_disk: Some(input.clone()) };
+        let moved = lines.find_map(|line| moved_from(text, line)).and_then(|name| Some((at(&name)?, name)));
+        if let Some(((input, found), name)) = moved
+            && found != identity
+        {
+            return NamedFile {
+                place: text.to_path_buf(),
+                started_as: Some(name),
+                deleted: true,
+                same: Some(false),
+                on_disk: Some(input),
+            };
+        }
+        return NamedFile {
+            place: text.to_path_buf(),
+            started_as: None,
+            deleted: false,
+            same: Some(true),
+            on_disk: Some(input.clone()),
+        };
     }
     match text.as_os_str().as_bytes().strip_suffix(DELETED) {
         Some(name) => {
             let place = PathBuf::from(OsStr::from_bytes(name));
             let found = at(&place);
-            let deleted = found.as_ref().is_none_or(|(_, found)| *found != identity);
-            NamedFile { place, deleted, on_disk: found.map(|(input, _)| input) }
+            let same = found.as_ref().map(|(_, found)| *found == identity);
+            NamedFile {
+                place,
+                started_as: None,
+                deleted: same != Some(true),
+                same,
+                on_disk: found.map(|(input, _)| input),
+            }
         }
         // Nothing at that name: it lies where this program cannot see, which says nothing about the file.
         None => NamedFile {
             place: text.to_path_buf(),
+            started_as: None,
             deleted: whole.is_some(),
+            same: whole.as_ref().map(|_| false),
             on_disk: whole.map(|(input, _)| input),
         },
     }
 }
 
+/// The name that a program was started by, if its file was moved aside since: its own name with a usual ending.
+fn moved_from(place: &Path, line: &[u8]) -> Option<PathBuf> {
+    let first = line.split(|byte| *byte == 0).next()?;
+    // Titles that programs give themselves hold the name as well: `nginx: master process /usr/sbin/nginx -g ...`.
+    let mut words = first.split(|byte| *byte == b' ');
+    let first = match words.next()? {
+        title if title.ends_with(b":") => words.nth(2)?,
+        _ => first,
+    };
+    let started = Path::new(OsStr::from_bytes(first)).file_name()?;
+    let name = place.file_name()?.as_bytes();
+    let aside = MOVED_ASIDE.iter().any(|ending| name.strip_suffix(*ending) == Some(started.as_bytes()));
+    aside.then(|| place.with_file_name(started))
+}
+
 pub(super) fn opened(path: &Path) -> Option<(Input, (u64, u64))> {
-    let file = open_regular(path).ok()?;
+    read(open_regular(path))
+}
+
+/// The bytes of a file that was opened, with its device and inode.
+pub(super) fn read(file: io::Result<File>) -> Option<(Input, (u64, u64))> {
+    let file = file.ok()?;
     let found = file.metadata().ok()?;
     Some((Input::file(file).ok()?, (found.dev(), found.ino())))
 }
@@ -354,6 +440,18 @@ mod tests {
         assert_eq!(target_name(812), Path::new("pid:812"));
     }
 
+    #[test]
+    fn a_program_moved_aside_was_started_by_its_name() {
+        let at = |place: &str, line: &[u8]| moved_from(Path::new(place), line);
+        let wanted = Some(PathBuf::from("/opt/sbin/nginx"));
+        assert_eq!(at("/opt/sbin/nginx.old", b"./nginx\0-p\0.\0"), wanted);
+        assert_eq!(at("/opt/sbin/nginx.old", b"nginx: master process /opt/sbin/nginx -p ."), wanted);
+        assert_eq!(at("/opt/sbin/nginx.old", b"nginx: worker process\0"), None);
+        assert_eq!(at("/opt/sbin/nginx.old", b"/opt/sbin/nginx.old\0"), None);
+        assert_eq!(at("/opt/sbin/nginx-debug", b"/opt/sbin/nginx\0"), None);
+        assert_eq!(at("/opt/sbin/nginx", b"\0"), None);
+    }
+
     fn running(pid: u32, parent: u32, inode: u64) -> Running {
         Running {
             process: Process {
@@ -362,11 +460,13 @@ mod tests {
                 exe: None,
                 deleted: false,
                 on_disk_build_id: None,
+                same_file: None,
                 children: 0,
                 replaced: Vec::new(),
             },
             name: "nginx".into(),
             parent,
+            started: 0,
             input: Input::memory(Vec::new()),
             identity: (1, inode),
             place: PathBuf::new(),

@@ -3,7 +3,7 @@
 use super::client::{Answer, ask};
 use super::{Companion, GLOBAL, How, Options, Search};
 use crate::facts::Problem;
-use crate::image::confined::{open_inside, open_regular, seen_from};
+use crate::image::confined::{Below, open_inside, open_regular, seen_from};
 use crate::image::identity::hexadecimal;
 use crate::image::notes;
 use crate::image::{Image, Input};
@@ -151,13 +151,13 @@ impl<'a> Hunt<'a> {
     pub(super) fn met(&mut self, id: &[u8]) {
         let Some(known) = self.options.known.get(id).filter(|_| self.search.found.is_none()) else { return };
         let path = known.path.clone();
-        match &known.input {
-            Some(input) => self.judge(input.clone(), path, How::BuildId),
-            None => {
-                if let Ok(file) = open_regular(&path) {
-                    self.consider(file, path, How::BuildId);
-                }
-            }
+        if let Some(input) = &known.input {
+            self.judge(input.clone(), path, How::BuildId);
+            return;
+        }
+        let file = known.below.as_ref().map_or_else(|| open_regular(&path), Below::open);
+        if let Ok(file) = file {
+            self.consider(file, path, How::BuildId);
         }
     }
 

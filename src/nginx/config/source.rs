@@ -1,6 +1,6 @@
 //! Where the text of a configuration comes from: files below the directory of the main one, or the dump of `nginx -T`.
 
-use crate::image::confined;
+use crate::image::confined::{self, Directory};
 use globset::{GlobBuilder, GlobMatcher};
 use std::fs::File;
 use std::io::Read;
@@ -48,7 +48,12 @@ impl Source {
     /// `most` is the number of bytes that all files together may have.
     pub fn open(path: &Path, root: Option<&Path>, most: u64) -> Result<(Self, Text), String> {
         let shown = path.display().to_string();
-        let file = confined::open_regular(path).map_err(|error| error.to_string())?;
+        let inside = root.and_then(|root| Some((root, confined::seen_from(root, path)?)));
+        let file = match &inside {
+            Some((root, inside)) => confined::open_inside(root, inside).map(|(file, _)| file),
+            None => confined::open_regular(path),
+        };
+        let file = file.map_err(|error| error.to_string())?;
         let mut left = most;
         let bytes =
             read(file, &mut left)?.ok_or_else(|| format!("more than {most} bytes of configuration"))?;
@@ -59,8 +64,7 @@ impl Source {
         }
         let directory = path.parent().map(Path::to_path_buf).unwrap_or_default();
         // A file inside the root is named as the program would name it there.
-        let inside = root.and_then(|root| confined::seen_from(root, path));
-        let shown = inside.map_or(shown, |path| path.display().to_string());
+        let shown = inside.map_or(shown, |(_, path)| path.display().to_string());
         let source = Self {
             directory: parent(&shown).to_owned(),
             kind: Kind::Files { root: root.map(Path::to_path_buf), directory },
@@ -153,13 +157,12 @@ pub fn open_absolute(root: Option<&Path>, path: &Path) -> std::io::Result<File> 
     }
 }
 
-/// Where the directory of that path is in the file system the configuration is for.
-pub fn directory_of(root: Option<&Path>, path: &Path) -> Option<PathBuf> {
-    let path = match root {
-        Some(root) => confined::resolve(root, path)?,
-        None => path.to_path_buf(),
-    };
-    path.is_dir().then_some(path)
+/// The directory of that path in the file system the configuration is for, held open.
+pub fn directory_of(root: Option<&Path>, path: &Path) -> std::io::Result<Directory> {
+    match root {
+        Some(root) => Directory::open(root)?.find(path)?.directory(),
+        None => Directory::open(path),
+    }
 }
 
 /// How paths of one argument become files.
@@ -183,8 +186,8 @@ impl Place {
         open_absolute(self.root.as_deref(), Path::new(path))
     }
 
-    /// The directory of that path on this machine.
-    fn directory(&self, path: &str) -> Option<PathBuf> {
+    /// The directory of that path.
+    fn directory(&self, path: &str) -> std::io::Result<Directory> {
         if !self.relative {
             return directory_of(self.root.as_deref(), Path::new(path));
         }
@@ -195,7 +198,7 @@ impl Place {
         }
         let path = self.directory.join(path);
         let path = if path.as_os_str().is_empty() { PathBuf::from(".") } else { path };
-        path.is_dir().then_some(path)
+        Directory::open(&path)
     }
 
     /// Files that a pattern names, sorted. An error tells that the pattern's fixed directory is not there, in which case
@@ -225,16 +228,16 @@ impl Place {
             let Some(matcher) = component_matcher(component) else { return Ok(Vec::new()) };
             let mut next = Vec::new();
             for base in &bases {
-                let Some(directory) = self.directory(base) else {
+                let Ok(directory) = self.directory(base) else {
                     if fixed {
                         return Err(format!("the directory {base} is not to be had"));
                     }
                     continue;
                 };
-                let entries = std::fs::read_dir(directory).map_err(|error| format!("{base}: {error}"))?;
+                let entries = directory.entries(Path::new("")).map_err(|error| format!("{base}: {error}"))?;
                 let mut names: Vec<String> = entries
                     .take(MAX_ENTRIES)
-                    .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+                    .filter_map(|entry| entry.ok()?.name.into_string().ok())
                     .filter(|name| matches_component(&matcher, component, name))
                     .collect();
                 names.sort_unstable();

@@ -1,13 +1,16 @@
 //! Text of `diff`: the verdict, the sentence, then what it comes from and what stayed the same.
 
-use super::{BOLD, GREEN, Options, RED, YELLOW, labelled, paint, terminal};
+use super::{BOLD, GREEN, Options, RED, YELLOW, labelled, paint, terminal, wrapped};
 use crate::diff::{Change, DiffReport, Direction};
 use crate::report::escape;
 use crate::wording::grouped;
+use anstyle::Style;
 use std::fmt::Write as _;
 
 /// Most changes of a kind listed without `--verbose`.
 const MOST: usize = 12;
+/// So many modules gone or come are told one by one, and more of them in one sentence.
+const FEW_MODULES: usize = 3;
 
 fn head(report: &DiffReport) -> &'static str {
     match (report.regression, report.same) {
@@ -49,9 +52,10 @@ pub fn diff(report: &DiffReport, options: Options) -> String {
     if options.quiet {
         return out;
     }
+    let changes = joined(report, options);
     let levels = report.changes.iter().any(|c| c.direction != Direction::Neutral);
     let (mut listed, mut left) = (0, 0);
-    for change in &report.changes {
+    for change in &changes {
         let label = match () {
             () if change.direction != Direction::Neutral => "",
             () if is_configure(change) && levels && reaches_compiler(change) => "cause",
@@ -69,12 +73,8 @@ pub fn diff(report: &DiffReport, options: Options) -> String {
         let text = if change.what == "text.bytes" { code(change) } else { change.sentence.clone() };
         let text = terminal(&text);
         match change.direction {
-            Direction::Worse => {
-                let _ = writeln!(out, "{}", paint(RED, &text));
-            }
-            Direction::Better => {
-                let _ = writeln!(out, "{}", paint(GREEN, &text));
-            }
+            Direction::Worse => sentence(&mut out, RED, &text, options),
+            Direction::Better => sentence(&mut out, GREEN, &text, options),
             Direction::Neutral => labelled(&mut out, 0, label, &text, options),
         }
         if options.verbose && !change.names.is_empty() {
@@ -95,6 +95,50 @@ pub fn diff(report: &DiffReport, options: Options) -> String {
         }
     }
     escape::log(&out)
+}
+
+/// The changes as they are listed: many modules that are gone, or come, make one.
+fn joined(report: &DiffReport, options: Options) -> Vec<Change> {
+    let is = |change: &Change, gone: bool| {
+        change.what.starts_with("nginx.module:")
+            && change.new.is_null() == gone
+            && change.old.is_null() != gone
+    };
+    let mut changes = report.changes.clone();
+    for (gone, word) in [(true, "removed"), (false, "added")] {
+        let names: Vec<&str> = report
+            .changes
+            .iter()
+            .filter(|change| is(change, gone))
+            .map(|change| module_name(change.what.trim_start_matches("nginx.module:")))
+            .collect();
+        if names.len() <= FEW_MODULES || options.verbose {
+            continue;
+        }
+        let Some(first) = changes.iter().position(|change| is(change, gone)) else { continue };
+        let more = names.len().saturating_sub(MOST);
+        let more = if more > 0 { format!(" and {more} more (--verbose lists all)") } else { String::new() };
+        let shown = names.get(..MOST).unwrap_or(&names).join(", ");
+        if let Some(change) = changes.get_mut(first) {
+            change.sentence = format!("{} modules {word}: {shown}{more}", names.len());
+            "nginx.modules".clone_into(&mut change.what);
+        }
+        changes.retain(|change| !is(change, gone));
+    }
+    changes
+}
+
+/// `http_realip` of `ngx_http_realip_module`.
+fn module_name(name: &str) -> &str {
+    name.strip_prefix("ngx_").and_then(|rest| rest.strip_suffix("_module")).unwrap_or(name)
+}
+
+/// A line of its own, in as many as the width asks for.
+fn sentence(out: &mut String, style: Style, text: &str, options: Options) {
+    for (index, line) in wrapped(text, 2, options).iter().enumerate() {
+        let indent = if index == 0 { "" } else { "  " };
+        let _ = writeln!(out, "{indent}{}", paint(style, line));
+    }
 }
 
 /// `630,718 → 1,022,361 bytes (+62 %)`

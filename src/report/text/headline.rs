@@ -2,7 +2,7 @@
 
 use super::{GREEN, RED, YELLOW, paint, terminal};
 use crate::compiler::Level;
-use crate::evidence::{Claim, Source, Strength};
+use crate::evidence::{Claim, Scope, Source, Strength};
 use crate::facts::{Bound, Facts, Optimization, Status};
 use crate::wording::{grouped, percent};
 use std::fmt::Write as _;
@@ -103,9 +103,14 @@ fn ground(optimization: &Optimization) -> String {
     let declared = optimization
         .claims
         .iter()
-        .find(|claim| matches!(claim.source, Source::ConfigureArguments | Source::BuildString));
+        // What a library that was linked in says of itself is not said of the program.
+        .find(|claim| {
+            matches!(claim.source, Source::ConfigureArguments | Source::BuildString)
+                && claim.scope == Scope::File
+        });
     if let Some(level) = declared.and_then(|claim| claim.value.as_str()) {
-        let agrees = level == optimization.level.as_str();
+        let agrees = level == optimization.level.as_str()
+            || (optimization.level == Level::Optimized && level != Level::O0.as_str());
         let _ = write!(text, "; declared -{level} {}", if agrees { "agrees" } else { "disagrees" });
     }
     text
@@ -114,7 +119,6 @@ fn ground(optimization: &Optimization) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::evidence::Scope;
     use crate::facts::{LevelShare, TextAccount};
 
     fn of(level: Level, strength: Strength, shares: &[(Level, u64)], declared: Option<&str>) -> String {

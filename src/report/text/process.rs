@@ -45,12 +45,15 @@ pub(super) fn installed(out: &mut String, facts: &Facts, options: Options) {
     let Some(process) = &facts.process else { return };
     let running = facts.elf.as_ref().and_then(|elf| elf.build_id.as_deref());
     let said = match (running, process.on_disk_build_id.as_deref()) {
+        _ if process.same_file == Some(true) => paint(GREEN, "yes"),
+        // Of a document that does not say it.
         (_, Some(_)) if !process.deleted => paint(GREEN, "yes"),
         (_, None) if !process.deleted => paint(YELLOW, "unknown, nothing is at its name from here"),
         (Some(running), Some(installed)) if running == installed => {
             paint(GREEN, "yes, the same build copied anew")
         }
         (_, Some(installed)) => paint(YELLOW, &terminal(&format!("no, build-id {installed} is installed"))),
+        (_, None) if is_in_memory(process) => paint(YELLOW, "no file: it runs from memory (memfd)"),
         (_, None) => paint(YELLOW, "no, the file was deleted or replaced"),
     };
     let _ = writeln!(out, "running = installed file: {said}");
@@ -61,6 +64,18 @@ pub(super) fn installed(out: &mut String, facts: &Facts, options: Options) {
     }
     if options.verbose {
         labelled(out, 0, "command", &terminal(&process.command), options);
+    }
+}
+
+/// Whether the program never had a file (`memfd_create(2)`).
+fn is_in_memory(process: &Process) -> bool {
+    process.exe.as_deref().is_some_and(|exe| exe.starts_with("/memfd:"))
+}
+
+/// What to do next with a process that was looked at alone: a build is best told by one that was good.
+pub(super) fn next(out: &mut String, facts: &Facts, options: Options) {
+    if let Some(process) = facts.process.as_ref().filter(|_| facts.library.is_none()) {
+        labelled(out, 0, "next", &format!("flagaudit diff LAST-GOOD pid:{}", process.pid), options);
     }
 }
 
@@ -76,6 +91,7 @@ mod tests {
             exe: exe.map(str::to_owned),
             deleted: false,
             on_disk_build_id: None,
+            same_file: None,
             children: 8,
             replaced: Vec::new(),
         };

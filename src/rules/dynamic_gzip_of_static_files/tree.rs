@@ -3,6 +3,7 @@
 use super::types::Types;
 use crate::nginx::config::settings::Scope;
 use crate::nginx::config::{Directive, Model, source};
+use rustix::fs::FileType;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -47,32 +48,33 @@ pub fn look(model: &Model, scope: &Scope<'_>, types: &Types) -> Result<Seen, &'s
         },
     };
     let start = if alias.is_some() { String::new() } else { prefix.trim_start_matches('/').to_owned() };
-    let base =
-        source::directory_of(model.root.as_deref(), Path::new(root)).ok_or("the root is not to be had")?;
+    let base = source::directory_of(model.root.as_deref(), Path::new(root))
+        .map_err(|_| "the root is not to be had")?;
     let min = scope.value("gzip_min_length").ok().flatten().and_then(size).unwrap_or(MIN_LENGTH);
     let others = others(scope);
     let mut seen = Seen { root: root.to_owned(), ..Seen::default() };
     let mut left = MAX_FILES;
-    let mut todo: Vec<(PathBuf, usize)> = vec![(base.clone(), 0)];
+    let mut todo: Vec<(PathBuf, usize)> = vec![(PathBuf::new(), 0)];
     while let Some((directory, depth)) = todo.pop() {
-        let Ok(entries) = std::fs::read_dir(&directory) else { continue };
+        let Ok(entries) = base.entries(&directory) else { continue };
         for entry in entries.flatten() {
             left = left.checked_sub(1).ok_or("there are too many files")?;
-            let Ok(kind) = entry.file_type() else { continue };
-            let path = entry.path();
-            if kind.is_dir() && depth < MAX_DEPTH {
+            let path = directory.join(entry.name);
+            if entry.kind == FileType::Directory && depth < MAX_DEPTH {
                 todo.push((path, depth + 1));
                 continue;
             }
-            let Some(relative) = path.strip_prefix(&base).ok().and_then(Path::to_str) else { continue };
+            let Some(relative) = path.to_str() else { continue };
             let mine = relative.starts_with(&start) && !others.iter().any(|other| other.takes(relative));
-            if !kind.is_file() || !mine || !types.compresses(relative) {
+            if entry.kind != FileType::RegularFile || !mine || !types.compresses(relative) {
                 continue;
             }
-            let Ok(metadata) = entry.metadata() else { continue };
+            let Ok(metadata) = base.metadata(&path) else { continue };
             let mut compressed = path.clone().into_os_string();
             compressed.push(".gz");
-            match std::fs::metadata(compressed) {
+            match base.metadata(Path::new(&compressed)) {
+                // How old the file is that a link leads to is not looked at.
+                Ok(beside) if beside.is_symlink() => {}
                 Ok(beside) => {
                     let changed = |m: &std::fs::Metadata| m.modified().unwrap_or(SystemTime::UNIX_EPOCH);
                     if changed(&beside) < changed(&metadata) {

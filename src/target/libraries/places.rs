@@ -1,6 +1,6 @@
 //! Where the loaders look.
 
-use crate::image::confined::open_inside;
+use crate::image::confined::{Directory, open_inside};
 use crate::image::linkage::Linkage;
 use object::elf;
 use std::ffi::OsStr;
@@ -188,12 +188,9 @@ fn matching(root: &Path, pattern: &Path) -> Vec<PathBuf> {
         return Vec::new();
     };
     let matcher = glob.compile_matcher();
-    let Some(entries) =
-        crate::image::confined::resolve(root, folder).and_then(|folder| std::fs::read_dir(folder).ok())
-    else {
-        return Vec::new();
-    };
-    let names = entries.filter_map(|entry| Some(entry.ok()?.file_name()));
+    let found = Directory::open(root).and_then(|root| root.find(folder)?.entries());
+    let Ok(entries) = found else { return Vec::new() };
+    let names = entries.filter_map(|entry| Some(entry.ok()?.name));
     // A leading dot is matched by a dot only.
     let hidden = |name: &OsStr| name.as_bytes().starts_with(b".");
     let explicit = hidden(name);

@@ -1,11 +1,10 @@
 //! The entries of one tar archive: programs are kept, the rest is counted.
 
+use super::room::Room;
 use super::stream::{InputReader, Stream};
 use crate::image::Input;
-use crate::limits::Limits;
 use std::collections::HashMap;
 use std::io::{self, BufReader, Read};
-use std::sync::Arc;
 use tar::{Archive, EntryType};
 
 /// Longest name or link target, in bytes; longer ones are refused (Linux `PATH_MAX`).
@@ -14,6 +13,8 @@ const MOST_NAME: u64 = 4096;
 const MOST_HEADER: u64 = 1 << 20;
 /// Largest manifest of an image kept, in bytes.
 const MOST_MANIFEST: u64 = 8 << 20;
+/// Most entries of one archive that are refused by name; more are counted.
+const MOST_REFUSED: usize = 1000;
 /// Bytes of a file by which it is recognised.
 const START: usize = 512;
 
@@ -50,6 +51,10 @@ pub(super) struct Contents {
     /// All names with what they are, in order.
     pub events: Vec<(String, Event)>,
     pub skipped: u64,
+    /// Entries that were refused and are not among the found, being too many.
+    pub left_out: u64,
+    /// How many were refused by name.
+    refused: usize,
     /// The bytes are one compressed ELF file.
     pub single: Option<Input>,
     /// The bytes are no archive at all.
@@ -66,6 +71,11 @@ impl Contents {
 
     /// Adds a file that is refused, with the reason.
     pub(super) fn refuse(&mut self, name: &str, why: String) {
+        if self.refused >= MOST_REFUSED {
+            self.left_out += 1;
+            return;
+        }
+        self.refused += 1;
         let id = self.found.len();
         self.found.push(Found { name: name.to_owned(), bytes: Err(why), is_program: false, id });
     }
@@ -92,13 +102,13 @@ pub(super) fn is_tar(block: &[u8]) -> bool {
 }
 
 /// Reads an archive that is not compressed: its files are parts of it and are not copied.
-pub(super) fn of_plain(input: &Input, limits: &Limits) -> Contents {
+pub(super) fn of_plain(input: &Input, room: &Room) -> Contents {
     let reader = BufReader::new(InputReader::new(input));
-    read(reader, Keeper { contents: Contents::default(), store: Store::Parts(input.clone()) }, limits)
+    read(reader, Keeper { contents: Contents::default(), parts: Some(input.clone()), room })
 }
 
 /// Reads a stream that may be an archive, or one compressed program.
-pub(super) fn of_stream(mut stream: Stream, limits: &Limits) -> Contents {
+pub(super) fn of_stream(mut stream: Stream, room: &Room) -> Contents {
     let mut start = [0; START];
     let got = match fill(&mut stream, &mut start) {
         Ok(got) => got,
@@ -107,11 +117,7 @@ pub(super) fn of_stream(mut stream: Stream, limits: &Limits) -> Contents {
     let start = start.get(..got).unwrap_or_default();
     let whole = io::Cursor::new(start.to_vec()).chain(stream);
     if start.starts_with(&object::elf::ELFMAG) {
-        let mut spool = match Spool::new() {
-            Ok(spool) => spool,
-            Err(error) => return Contents::damaged(error.to_string()),
-        };
-        return match spool.keep(whole, limits.stream_bytes).and_then(|(at, len)| spool.part(at, len)) {
+        return match room.keep(whole, room.limits.stream_bytes) {
             Ok(single) => Contents { single: Some(single), ..Contents::default() },
             Err(error) => Contents::damaged(error.to_string()),
         };
@@ -119,88 +125,31 @@ pub(super) fn of_stream(mut stream: Stream, limits: &Limits) -> Contents {
     if !is_tar(start) {
         return Contents { not_an_archive: true, ..Contents::default() };
     }
-    match Keeper::copying() {
-        Ok(keeper) => read(whole, keeper, limits),
-        Err(error) => Contents::damaged(format!("no temporary file can be made: {error}")),
-    }
+    read(whole, Keeper::copying(room))
 }
 
 /// Collects the files of an archive that are wanted.
-pub(super) struct Keeper {
+pub(super) struct Keeper<'a> {
     /// What there is so far.
     pub contents: Contents,
-    store: Store,
+    /// The archive, if kept files are parts of it and are not copied.
+    parts: Option<Input>,
+    room: &'a Room,
 }
 
-/// Where kept files go.
-enum Store {
-    /// They are parts of the archive.
-    Parts(Input),
-    /// They are copied one behind the other.
-    Spool(Spool),
-}
-
-/// A temporary file without a name.
-#[derive(Debug)]
-pub(super) struct Spool {
-    file: Arc<std::fs::File>,
-    len: u64,
-}
-
-impl Spool {
-    pub(super) fn new() -> io::Result<Self> {
-        // The environment may name a folder for temporary files that is none.
-        let made = tempfile::tempfile()
-            .or_else(|error| tempfile::tempfile_in("/tmp").map_err(|_| error))
-            .or_else(|error| tempfile::tempfile_in("/var/tmp").map_err(|_| error));
-        Ok(Self { file: Arc::new(made?), len: 0 })
-    }
-
-    /// Copies a whole file; more than `limit` bytes are an error.
-    pub(super) fn keep(&mut self, from: impl Read, limit: u64) -> io::Result<(u64, u64)> {
-        let at = self.len;
-        let copied = io::copy(&mut from.take(limit.saturating_add(1)), &mut &*self.file);
-        // What was written counts even if the copy was cut short.
-        self.len = self.file.metadata()?.len();
-        let copied = copied?;
-        if copied > limit {
-            return Err(io::Error::other(format!("more than {limit} bytes")));
-        }
-        Ok((at, copied))
-    }
-
-    /// All parts share the one open file: a package may hold more programs than a process may have files open.
-    pub(super) fn part(&self, at: u64, len: u64) -> io::Result<Input> {
-        let cut = || io::Error::other("the temporary file is cut");
-        Input::shared(Arc::clone(&self.file))?.part(at, len).ok_or_else(cut)
-    }
-}
-
-impl Keeper {
+impl<'a> Keeper<'a> {
     /// A keeper that copies files out of a stream.
-    pub(super) fn copying() -> io::Result<Self> {
-        Ok(Self { contents: Contents::default(), store: Store::Spool(Spool::new()?) })
+    pub(super) fn copying(room: &'a Room) -> Self {
+        Self { contents: Contents::default(), parts: None, room }
     }
 
     /// Keeps a file of `size` bytes if it is wanted. Gives its place in the list.
-    pub(super) fn keep(
-        &mut self,
-        from: &mut impl Read,
-        size: u64,
-        name: &str,
-        limits: &Limits,
-    ) -> Option<usize> {
-        self.keep_at(from, (0, size), name, limits)
+    pub(super) fn keep(&mut self, from: &mut impl Read, size: u64, name: &str) -> Option<usize> {
+        self.keep_at(from, (0, size), name)
     }
 
     /// The same for a file that begins at a position of the archive.
-    fn keep_at(
-        &mut self,
-        from: &mut impl Read,
-        (position, size): (u64, u64),
-        name: &str,
-        limits: &Limits,
-    ) -> Option<usize> {
+    fn keep_at(&mut self, from: &mut impl Read, (position, size): (u64, u64), name: &str) -> Option<usize> {
         let mut start = [0; START];
         let got = match fill(from, &mut start) {
             Ok(got) => got,
@@ -220,21 +169,19 @@ impl Keeper {
             return None;
         }
         // Packages are read as streams with limits of their own.
+        let limits = &self.room.limits;
         let limit = if package { limits.package_bytes } else { limits.stream_bytes };
         let bytes = if size > limit {
             Err(format!("refused: {size} bytes, more than {limit}"))
         } else {
-            match &mut self.store {
-                Store::Parts(input) => {
-                    input.part(position, size).ok_or_else(|| "the archive ends inside it".to_owned())
-                }
-                Store::Spool(spool) => {
-                    let whole = io::Cursor::new(start.to_vec()).chain(from);
-                    match spool.keep(whole, limit) {
-                        Ok((_, copied)) if copied != size => Err("the archive ends inside it".to_owned()),
-                        Ok((at, copied)) => spool.part(at, copied).map_err(|error| error.to_string()),
-                        Err(error) => Err(error.to_string()),
-                    }
+            let cut = || "the archive ends inside it".to_owned();
+            if let Some(input) = &self.parts {
+                input.part(position, size).ok_or_else(cut)
+            } else {
+                let whole = io::Cursor::new(start.to_vec()).chain(from);
+                match self.room.keep(whole, limit) {
+                    Ok(kept) if kept.len() != size => Err(cut()),
+                    other => other.map_err(|error| error.to_string()),
                 }
             }
         };
@@ -297,9 +244,12 @@ struct Pending {
     link: Option<Vec<u8>>,
     /// The file is stored with its holes left out.
     sparse: bool,
+    /// They are not read, and so nothing is known of the entry.
+    refused: Option<String>,
 }
 
-fn read(from: impl Read, mut keeper: Keeper, limits: &Limits) -> Contents {
+fn read(from: impl Read, mut keeper: Keeper<'_>) -> Contents {
+    let room = keeper.room;
     let mut by_name: HashMap<String, Option<usize>> = HashMap::new();
     let mut archive = Archive::new(from);
     let entries = match archive.entries() {
@@ -319,8 +269,8 @@ fn read(from: impl Read, mut keeper: Keeper, limits: &Limits) -> Contents {
             }
         };
         count += 1;
-        if count > limits.package_entries {
-            let most = limits.package_entries;
+        if count > room.limits.package_entries {
+            let most = room.limits.package_entries;
             keeper.contents.refuse("", format!("more than {most} entries; the rest is not read"));
             break;
         }
@@ -333,16 +283,25 @@ fn read(from: impl Read, mut keeper: Keeper, limits: &Limits) -> Contents {
             continue;
         }
         let sparse = std::mem::take(&mut pending.sparse);
+        let refused = pending.refused.take();
         let raw = pending.name.take().unwrap_or_else(|| entry.path_bytes().into_owned());
         let link = pending.link.take().or_else(|| entry.link_name_bytes().map(std::borrow::Cow::into_owned));
-        let name = match clean(&raw) {
+        let cleaned = clean(&raw).map_err(|why| format!("refused: {why}"));
+        let name = match refused.map_or(cleaned, Err) {
             Ok(name) => name,
             Err(why) => {
                 let shown = String::from_utf8_lossy(raw.get(..200).unwrap_or(&raw)).into_owned();
-                keeper.contents.refuse(&shown, format!("refused: {why}"));
+                keeper.contents.refuse(&shown, why);
                 continue;
             }
         };
+        if !room.name(&name) {
+            keeper.contents.refuse(
+                "",
+                format!("its names take too much room after {count} entries; the rest is not read"),
+            );
+            break;
+        }
         match kind {
             _ if sparse => {
                 keeper
@@ -376,7 +335,7 @@ fn read(from: impl Read, mut keeper: Keeper, limits: &Limits) -> Contents {
             }
             kind if kind.is_file() || kind.is_contiguous() => {
                 let place = (entry.raw_file_position(), entry.size());
-                let at = keeper.keep_at(&mut entry, place, &name, limits);
+                let at = keeper.keep_at(&mut entry, place, &name);
                 by_name.insert(name.clone(), at);
                 keeper.contents.events.push((name, Event::File(at)));
             }
@@ -402,13 +361,16 @@ fn extended<R: Read>(
     if !is_name && kind != EntryType::XHeader && kind != EntryType::XGlobalHeader {
         return None;
     }
-    let limit = if is_name { MOST_NAME } else { MOST_HEADER };
-    if entry.size() > limit {
-        return Some(Err(format!("an extended header of {} bytes", entry.size())));
-    }
+    let size = entry.size();
+    // Of a name that is too long so much is read that it is seen to be.
+    let limit = if is_name { MOST_NAME + 2 } else { MOST_HEADER };
     let mut bytes = Vec::new();
     if let Err(error) = entry.take(limit).read_to_end(&mut bytes) {
         return Some(Err(error.to_string()));
+    }
+    if !is_name && size > limit {
+        pending.refused = Some(format!("refused: an extended header of {size} bytes"));
+        return Some(Ok(()));
     }
     if is_name {
         while bytes.last() == Some(&0) {

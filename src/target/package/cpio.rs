@@ -1,8 +1,8 @@
 //! The entries of a cpio archive in the "new ASCII" form, as RPM packages hold it (cpio(5)).
 
 use super::contents::{Contents, Keeper, clean};
+use super::room::Room;
 use super::stream::Stream;
-use crate::limits::Limits;
 use std::collections::HashMap;
 use std::io::{self, BufReader, Read};
 
@@ -29,20 +29,17 @@ struct Header {
 }
 
 /// Reads a whole archive.
-pub(super) fn read(stream: Stream, limits: &Limits) -> Contents {
-    let mut keeper = match Keeper::copying() {
-        Ok(keeper) => keeper,
-        Err(error) => return Contents::damaged(format!("no temporary file can be made: {error}")),
-    };
+pub(super) fn read(stream: Stream, room: &Room) -> Contents {
+    let mut keeper = Keeper::copying(room);
     let mut from = BufReader::new(stream);
     let mut waiting: HashMap<(u64, (u64, u64)), Vec<String>> = HashMap::new();
     let mut count = 0usize;
     loop {
-        match entry(&mut from, &mut keeper, &mut waiting, limits, count) {
+        match entry(&mut from, &mut keeper, &mut waiting, room, count) {
             Ok(Next::Read) => count += 1,
             Ok(Next::End) => break,
             Ok(Next::TooMany) => {
-                let most = limits.package_entries;
+                let most = room.limits.package_entries;
                 keeper.contents.refuse("", format!("more than {most} entries; the rest is not read"));
                 break;
             }
@@ -69,9 +66,9 @@ enum Next {
 /// Reads one entry, after `count` others.
 fn entry(
     from: &mut BufReader<Stream>,
-    keeper: &mut Keeper,
+    keeper: &mut Keeper<'_>,
     waiting: &mut HashMap<(u64, (u64, u64)), Vec<String>>,
-    limits: &Limits,
+    room: &Room,
     count: usize,
 ) -> io::Result<Next> {
     let header = header(from)?;
@@ -85,8 +82,11 @@ fn entry(
     if name == TRAILER {
         return Ok(Next::End);
     }
-    if count >= limits.package_entries {
+    if count >= room.limits.package_entries {
         return Ok(Next::TooMany);
+    }
+    if !room.name(&String::from_utf8_lossy(&name)) {
+        return Err(io::Error::other("its names take too much room"));
     }
     let mut body = from.by_ref().take(header.size);
     let cleaned = clean(&name);
@@ -103,7 +103,7 @@ fn entry(
                     waiting.entry(links).or_default().push(name.clone());
                 }
             } else {
-                let at = keeper.keep(&mut body, header.size, name, limits);
+                let at = keeper.keep(&mut body, header.size, name);
                 if let Some(at) = at.filter(|_| header.links > 1) {
                     for name in waiting.remove(&links).unwrap_or_default() {
                         keeper.contents.link(at, name);

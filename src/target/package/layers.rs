@@ -1,11 +1,11 @@
 //! Container images: which archives inside an archive are layers, and in what order.
 
 use super::contents::{self, Contents, Found, clean};
+use super::room::Room;
 use super::tree::Tree;
 use super::{Kind, kind, stream};
-use crate::limits::Limits;
 use serde::Deserialize;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 /// Most layers of one image (Docker allows 127).
@@ -57,7 +57,7 @@ struct Listed {
 
 /// The file tree of a container image, or `None` if the archive is none. Of several images each has its own tree,
 /// and the names begin with the image's. What is listed and not read is refused.
-pub(super) fn image(outer: &Contents, limits: &Limits) -> Option<Contents> {
+pub(super) fn image(outer: &Contents, room: &Room) -> Option<Contents> {
     let by_name: HashMap<&str, &Found> =
         outer.found.iter().map(|found| (found.name.as_str(), found)).collect();
     let mut all = Contents::default();
@@ -82,8 +82,9 @@ pub(super) fn image(outer: &Contents, limits: &Limits) -> Option<Contents> {
             let contents = if let Some(contents) = read.get(&layer) {
                 Rc::clone(contents)
             } else {
-                let contents = Rc::new(of_layer(&layer, &by_name, limits));
+                let contents = Rc::new(of_layer(&layer, &by_name, room));
                 all.skipped += contents.skipped;
+                all.left_out += contents.left_out;
                 // What was refused stays refused, whatever upper layers do.
                 all.found.extend(contents.found.iter().filter(|found| found.bytes.is_err()).cloned());
                 read.insert(layer, Rc::clone(&contents));
@@ -98,16 +99,16 @@ pub(super) fn image(outer: &Contents, limits: &Limits) -> Option<Contents> {
     Some(all)
 }
 
-fn of_layer(layer: &str, by_name: &HashMap<&str, &Found>, limits: &Limits) -> Contents {
+fn of_layer(layer: &str, by_name: &HashMap<&str, &Found>, room: &Room) -> Contents {
     let input = match by_name.get(layer).map(|found| &found.bytes) {
         None => return Contents::damaged(format!("the layer {layer} is missing")),
         Some(Err(why)) => return Contents::damaged(format!("the layer {layer}: {why}")),
         Some(Ok(input)) => input,
     };
     let contents = match kind(input) {
-        Some(Kind::Tar) => contents::of_plain(input, limits),
-        _ => match stream::open(input, limits) {
-            Ok(stream) => contents::of_stream(stream, limits),
+        Some(Kind::Tar) => contents::of_plain(input, room),
+        _ => match stream::open(input, room) {
+            Ok(stream) => contents::of_stream(stream, room),
             Err(error) => return Contents::damaged(format!("the layer {layer}: {error}")),
         },
     };
@@ -147,8 +148,13 @@ fn indexed(by_name: &HashMap<&str, &Found>, refused: &mut Contents) -> Option<Ve
     let mut pending: Vec<(String, usize)> = vec![("/index.json".to_owned(), 0)];
     let mut images = Vec::new();
     let mut left_out = false;
+    let mut seen = HashSet::new();
     json::<Manifest>(by_name, "/index.json")?;
     while let Some((name, depth)) = pending.pop() {
+        // An index may name a manifest more than once, and itself.
+        if !seen.insert(name.clone()) {
+            continue;
+        }
         let Some(manifest) = json::<Manifest>(by_name, &name) else {
             if by_name.contains_key(name.as_str()) {
                 refused.refuse("", format!("{name} is no manifest that can be read"));
@@ -180,5 +186,7 @@ fn indexed(by_name: &HashMap<&str, &Found>, refused: &mut Contents) -> Option<Ve
     if left_out {
         refused.refuse("", format!("more than {MOST_IMAGES} images; the rest is not read"));
     }
-    (!images.is_empty()).then_some(images)
+    // A layout of which everything is refused is a layout all the same.
+    let refused = by_name.contains_key("/oci-layout") && !refused.found.is_empty();
+    (refused || !images.is_empty()).then_some(images)
 }

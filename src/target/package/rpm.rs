@@ -2,9 +2,9 @@
 //! Structure", "Payload").
 
 use super::contents::Contents;
+use super::room::Room;
 use super::{cpio, stream};
 use crate::image::Input;
-use crate::limits::Limits;
 
 /// The lead's magic number.
 pub(super) const MAGIC: &[u8] = &[0xed, 0xab, 0xee, 0xdb];
@@ -28,16 +28,15 @@ const PAYLOAD_COMPRESSOR: u32 = 1125;
 const MOST_STRING: u64 = 64;
 
 /// Reads the files of a package.
-pub(super) fn read(input: &Input, limits: &Limits) -> Contents {
+pub(super) fn read(input: &Input, room: &Room) -> Contents {
     match payload(input) {
         Err(why) => Contents::damaged(format!("the package is damaged: {why}")),
         Ok(Payload { format: Some(format), .. }) if format != "cpio" => {
             Contents::damaged(format!("the package holds {format:?}, not a cpio archive, which is not read"))
         }
         Ok(payload) => {
-            match stream::open_named(&payload.input, payload.compressor.as_deref().unwrap_or("gzip"), limits)
-            {
-                Ok(stream) => cpio::read(stream, limits),
+            match stream::open_named(&payload.input, payload.compressor.as_deref().unwrap_or("gzip"), room) {
+                Ok(stream) => cpio::read(stream, room),
                 Err(error) => Contents::damaged(error.to_string()),
             }
         }

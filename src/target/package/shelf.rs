@@ -1,7 +1,7 @@
 //! One file for the programs of many packages: each package holds a file open, and there may be more packages than files
 //! that a process may have open.
 
-use super::contents::Spool;
+use super::spool::Spool;
 use super::stream::InputReader;
 use crate::image::Input;
 use crate::parallel::lock;
@@ -43,11 +43,12 @@ impl Shelf {
             Some(spool) => spool,
             none => none.insert(Spool::new()?),
         };
-        let (at, len) = spool.keep(InputReader::new(input), input.len())?;
-        if len < input.len() {
+        let longer = || io::Error::other("the package became longer");
+        let copy = spool.keep(InputReader::new(input), input.len())?.ok_or_else(longer)?;
+        if copy.len() < input.len() {
             return Err(io::Error::other("the package became shorter"));
         }
-        spool.part(at, len)
+        Ok(copy)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Compressed streams, bounded.
 
+use super::room::{Bounded, Room};
 use crate::image::Input;
-use crate::limits::Limits;
 use std::io::{self, BufReader, Read};
 
 /// Bytes read at once.
@@ -41,54 +41,62 @@ impl Read for InputReader {
     }
 }
 
-/// A stream that ends with an error after so many bytes.
-pub(super) struct Bounded<R> {
-    inner: R,
-    left: u64,
-    limit: u64,
-}
-
-impl<R: Read> Read for Bounded<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let got = self.inner.read(buffer)?;
-        self.left = self.left.checked_sub(got as u64).ok_or_else(|| {
-            io::Error::other(format!(
-                "more than {} bytes when decompressed; the rest is not read",
-                self.limit
-            ))
-        })?;
-        Ok(got)
-    }
-}
-
 /// A decompressed stream.
 pub(super) type Stream = Bounded<Box<dyn Read>>;
 
 /// Opens an input as a stream, decompressed by what it begins with.
-pub(super) fn open(input: &Input, limits: &Limits) -> io::Result<Stream> {
-    open_named(input, "", limits)
+pub(super) fn open(input: &Input, room: &Room) -> io::Result<Stream> {
+    open_named(input, "", room)
 }
 
 /// The same where the name of the compression is known: lzma has no mark of its own.
-pub(super) fn open_named(input: &Input, name: &str, limits: &Limits) -> io::Result<Stream> {
+pub(super) fn open_named(input: &Input, name: &str, room: &Room) -> io::Result<Stream> {
     let mut start = [0; 10];
     let got = input.read_at(0, &mut start)?;
     let start = start.get(..got).unwrap_or_default();
     let raw = BufReader::with_capacity(WINDOW, InputReader::new(input));
-    let inner: Box<dyn Read> = if start.starts_with(GZIP) {
-        Box::new(flate2::bufread::MultiGzDecoder::new(raw))
+    let (codec, inner): (&str, Box<dyn Read>) = if start.starts_with(GZIP) {
+        ("gzip", Box::new(flate2::bufread::MultiGzDecoder::new(raw)))
     } else if start.starts_with(XZ) {
-        Box::new(lzma_rust2::XzReader::new_mem_limit(raw, true, XZ_MEMORY))
+        ("xz", Box::new(lzma_rust2::XzReader::new_mem_limit(raw, true, XZ_MEMORY)))
     } else if start.starts_with(ZSTD) {
-        Box::new(Frames { raw: Some(raw), frame: None })
+        ("Zstandard", Box::new(Frames { raw: Some(raw), frame: None }))
     } else if is_compressed(start) {
-        Box::new(bzip2::bufread::MultiBzDecoder::new(raw))
+        ("bzip2", Box::new(bzip2::bufread::MultiBzDecoder::new(raw)))
     } else if name == "lzma" {
-        Box::new(lzma_rust2::LzmaReader::new_mem_limit(raw, XZ_MEMORY, None)?)
+        let reader = lzma_rust2::LzmaReader::new_mem_limit(raw, XZ_MEMORY, None);
+        ("lzma", Box::new(reader.map_err(|error| damaged("lzma", &error))?))
     } else {
-        Box::new(raw)
+        return Ok(room.bounded(Box::new(raw)));
     };
-    Ok(Bounded { inner, left: limits.package_bytes, limit: limits.package_bytes })
+    Ok(room.bounded(Box::new(Codec { name: codec, inner })))
+}
+
+/// A decoder, whose errors are told in words of their own.
+struct Codec {
+    name: &'static str,
+    inner: Box<dyn Read>,
+}
+
+impl Read for Codec {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.inner.read(buffer).map_err(|error| damaged(self.name, &error))
+    }
+}
+
+/// What is wrong with compressed data. Decoders say it in many ways, the longest of which are cut.
+fn damaged(codec: &str, error: &io::Error) -> io::Error {
+    if error.kind() == io::ErrorKind::Interrupted {
+        return error.kind().into();
+    }
+    let text = error.to_string();
+    let cut = error.kind() == io::ErrorKind::UnexpectedEof
+        || ["UnexpectedEof", "EOF reached"].iter().any(|word| text.contains(word));
+    if cut {
+        return io::Error::new(io::ErrorKind::UnexpectedEof, format!("its {codec} data is cut off"));
+    }
+    let text = text.split(['(', '{']).next().unwrap_or_default().trim_end();
+    io::Error::other(format!("its {codec} data cannot be read: {text}"))
 }
 
 type Frame = ruzstd::decoding::StreamingDecoder<BufReader<InputReader>, ruzstd::decoding::FrameDecoder>;
