@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_program_is_no_table_whatever_it_is_called() {
-        for name in ["/", "/SYM64/", "__.SYMDEF", "/\0\0\n", "/x"] {
+        for name in ["/", "/SYM64/", "__.SYMDEF", "/\0\n\0", "/x"] {
             let mut text = "!<arch>\n".to_owned();
             text += &entry("/", "symbols");
             text += &entry(name, "\x7fELF and more");
