@@ -141,12 +141,21 @@ impl Unit<'_, '_> {
                 return Err("the limit of attributes is reached".to_owned());
             }
             let Some(abbreviation) = entry else { continue };
-            let result = visit(abbreviation, at, entries.clone())
-                .and_then(|()| entries.skip_attributes(abbreviation.attributes()));
+            let result =
+                visit(abbreviation, at, entries.clone()).and_then(|()| skip(&mut entries, abbreviation));
             result.map_err(|e| format!("entry at {at:#x}: {e}"))?;
         }
         Ok(())
     }
+}
+
+/// Passes over the attributes of an entry. gimli (0.34) sums their sizes unchecked, and a block may claim any: what may do so
+/// is the last of its sum.
+fn skip(entries: &mut EntriesRaw<'_, Slice<'_>>, abbreviation: &Abbreviation) -> Result<(), gimli::Error> {
+    let of_any_size = |attribute: &gimli::AttributeSpecification| {
+        matches!(attribute.form(), gimli::DW_FORM_block | gimli::DW_FORM_exprloc | gimli::DW_FORM_indirect)
+    };
+    abbreviation.attributes().split_inclusive(of_any_size).try_for_each(|some| entries.skip_attributes(some))
 }
 
 /// Opens each chosen unit in order of the file and hands it to `visit`. Returns problems.

@@ -123,12 +123,12 @@ fn member(input: &Input, at: u64, thin: bool, names: &mut Vec<u8>) -> Result<(Fo
         let end = memchr::memchr(0, &name).unwrap_or(name.len());
         name.get(..end).unwrap_or_default().to_vec()
     } else if raw.starts_with(b"/") {
-        // Symbol tables: `/`, `/SYM64/`, `/<ECSYMBOLS>/`.
-        return Ok((None, padded));
+        raw.to_vec()
     } else {
         raw.get(..memchr::memchr(b'/', raw).unwrap_or(raw.len())).unwrap_or_default().to_vec()
     };
-    if name.starts_with(b"__.SYMDEF") {
+    // Whatever its name has become, a program is no table.
+    if is_symbol_table(&name) && !is_elf(input, start) {
         return Ok((None, padded));
     }
     if thin {
@@ -137,6 +137,16 @@ fn member(input: &Input, at: u64, thin: bool, names: &mut Vec<u8>) -> Result<(Fo
     let there = size.min(input.len().saturating_sub(start));
     let part = input.part(start, there);
     Ok((Some((Member { name, size, input: part }, there == size)), padded))
+}
+
+/// Symbol tables of GNU, of Microsoft's tools and of BSD.
+fn is_symbol_table(name: &[u8]) -> bool {
+    matches!(name, b"/" | b"/SYM64/" | b"/<ECSYMBOLS>/" | b"/<XFGHASHMAP>/") || name.starts_with(b"__.SYMDEF")
+}
+
+fn is_elf(input: &Input, at: u64) -> bool {
+    let mut magic = [0; 4];
+    matches!(input.read_at(at, &mut magic), Ok(4)) && magic == object::elf::ELFMAG
 }
 
 fn trimmed(field: &[u8]) -> &[u8] {
@@ -242,6 +252,18 @@ mod tests {
         assert_eq!(names(&archive), expected);
         let sizes: Vec<u64> = archive.members.iter().map(|m| m.input.as_ref().unwrap().len()).collect();
         assert_eq!(sizes, [3, 4, 5, 3]);
+    }
+
+    #[test]
+    fn a_program_is_no_table_whatever_it_is_called() {
+        for name in ["/", "/SYM64/", "__.SYMDEF", "/\0\0\n", "/x"] {
+            let mut text = "!<arch>\n".to_owned();
+            text += &entry("/", "symbols");
+            text += &entry(name, "\x7fELF and more");
+            text += &entry("last.o/", "six");
+            let archive = archive(text.into_bytes());
+            assert_eq!(names(&archive), [name, "last.o"]);
+        }
     }
 
     #[test]

@@ -212,7 +212,16 @@ fn unit(
             }
         }
     }
-    let (kind, dwo_id) = kind(&header, abbreviation.tag, &root, sections.family)?;
+    let (mut kind, dwo_id) = kind(&header, abbreviation.tag, &root, sections.family)?;
+    let has_code = root.ranges.is_some() || root.high.is_some();
+    if has_code && matches!(kind, DwarfUnitKind::Partial | DwarfUnitKind::Type) {
+        // They describe what units share, and no code (DWARF 5, sections 3.1.1 and 3.1.4): this one was another.
+        let name = &info.name;
+        notes.damage("damaged-debug-info", || {
+            format!("unit at {name}+{at:#x}: a {} with code", abbreviation.tag)
+        });
+        kind = DwarfUnitKind::Compile;
+    }
     let index = out.units.len();
     out.units.push(DwarfUnit {
         name: Vec::new(),

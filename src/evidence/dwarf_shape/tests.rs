@@ -144,3 +144,15 @@ fn flipped_bytes_neither_panic_nor_hang() {
         }
     }
 }
+
+#[test]
+fn a_block_of_any_size_ends_the_walk_and_is_told() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/dwarf/clang19-O0.o");
+    let mut bytes = std::fs::read(path).unwrap();
+    // The length of a location, as LEB128: the attributes behind it are of known sizes, which are added to it.
+    bytes[0x19c..0x1a6].copy_from_slice(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01]);
+    let image = Image::open(Input::memory(bytes), &Limits::default()).unwrap();
+    let units = dwarf_producer::read(&image, None);
+    let shapes = read(&image, &units.units, |_| true);
+    assert!(shapes.problems.iter().any(|problem| problem.loses_facts), "{:?}", shapes.problems);
+}

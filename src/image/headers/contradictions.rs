@@ -35,6 +35,8 @@ pub(super) fn report(
     let mut of_sections =
         vec![reserved(sections), special(sections), orphaned(sections), overlap(sections, input.len())];
     if header.kind == elf::ET_REL {
+        let loaded = !loads.0.is_empty();
+        of_sections.push(loaded.then(|| "a relocatable file with segments to be loaded".to_owned()));
         of_sections.push(forgotten(sections, |_| true, &mut gaps));
     } else if !loads.0.is_empty() && !sections.is_empty() {
         of_sections.push(misplaced(sections, &loads));

@@ -83,6 +83,21 @@ fn a_bad_length_ends_the_walk_and_says_what_is_lost() {
 }
 
 #[test]
+fn a_unit_of_code_is_no_shared_part_whatever_its_tag_became() {
+    // Name, producer, low and high address of a compile unit (0x11), a partial (0x3c) and a type unit (0x41).
+    for (tag, problems) in [(0x11, 0), (0x3c, 1), (0x41, 1)] {
+        let abbreviations = [1, tag, 0, 0x03, 0x08, 0x25, 0x08, 0x11, 0x01, 0x12, 0x07, 0, 0, 0];
+        let mut contents = b"\x01a\0cc -O0\0".to_vec();
+        contents.extend_from_slice(&0x1000u64.to_le_bytes());
+        contents.extend_from_slice(&0x20u64.to_le_bytes());
+        let units = units_of(&[(".debug_info", &unit4(0, &contents)), (".debug_abbrev", &abbreviations)]);
+        assert_eq!(units.units[0].kind, DwarfUnitKind::Compile, "{tag:#x}");
+        assert_eq!(units.units[0].ranges.first(), Some(&(0x1000..0x1020)));
+        assert_eq!(units.problems.len(), problems, "{:?}", units.problems);
+    }
+}
+
+#[test]
 fn padding_is_passed_over_and_a_hole_is_reported() {
     let info = [plain("a"), vec![0; 8], plain("b"), vec![0; 3]].concat();
     let units = units_of(&[(".debug_info", &info), (".debug_abbrev", PLAIN)]);

@@ -104,6 +104,13 @@ fn a_part_of_the_debug_information_that_no_section_counts_is_damage() {
 }
 
 #[test]
+fn a_program_that_is_called_relocatable_is_damage() {
+    let mut bytes = std::fs::read(testdata("shape/dark-around-O2")).unwrap();
+    bytes[16] = 1;
+    assert_says(&said(&bytes), "a relocatable file with segments to be loaded");
+}
+
+#[test]
 fn a_first_header_that_is_not_empty_is_damage() {
     assert_says(&with("elf/tx1.o", "", ADDRESS, 1), "the first section header is not empty");
 }
