@@ -17,6 +17,10 @@ const MOST_JOBS: usize = 1024;
 /// Stack of a thread in bytes, that of the standard library: said here, since the environment may say another.
 const STACK: usize = 2 << 20;
 
+fn thread() -> Builder {
+    Builder::new().stack_size(STACK)
+}
+
 /// How many targets are worked on at the same time: what was asked for, otherwise one a processor.
 pub fn jobs(asked: Option<usize>) -> usize {
     match asked {
@@ -76,7 +80,7 @@ pub fn ordered<I: Send, O: Send, B>(
         for _ in 0..jobs {
             let send = send.clone();
             // Where the system gives no more threads, those that run do the work.
-            let spawned = Builder::new().stack_size(STACK).spawn_scoped(scope, || worker(send));
+            let spawned = thread().spawn_scoped(scope, || worker(send));
             if spawned.is_err() {
                 break;
             }
@@ -129,7 +133,7 @@ pub fn pieces<I: Sync, R, O: Send>(
         }
     };
     let mut done = std::thread::scope(|scope| {
-        let start = |_| std::thread::Builder::new().spawn_scoped(scope, take).ok();
+        let start = |_| thread().spawn_scoped(scope, take).ok();
         let others: Vec<_> = (1..workers.min(pieces.len())).map_while(start).collect();
         let mut done = take();
         for other in others {
@@ -147,7 +151,7 @@ pub fn both<A: Send, B>(workers: usize, aside: impl Fn() -> A + Sync, here: impl
         return (aside(), here());
     }
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().spawn_scoped(scope, &aside);
+        let thread = thread().spawn_scoped(scope, &aside);
         let here = here();
         let aside = match thread {
             Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),

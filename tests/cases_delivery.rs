@@ -79,9 +79,9 @@ fn sarif_is_one_run_of_relative_addresses_whatever_the_targets_are_called() {
 }
 
 /// A program whose unit has a name of nasty bytes.
-fn nasty(folder: &Path) -> PathBuf {
+fn nasty(folder: &Path, other: &[u8]) -> PathBuf {
     let mut bytes = std::fs::read(bad()).unwrap();
-    let (name, other) = (&b"src/lookup/table.c\0"[..], &b"a\x1b[1m]]>\xff\x01&<\"'\x7fz\0"[..]);
+    let name = &b"src/lookup/table.c\0"[..];
     let mut hits = 0;
     for at in 0..bytes.len() - name.len() {
         if &bytes[at..at + name.len()] == name {
@@ -98,7 +98,7 @@ fn nasty(folder: &Path) -> PathBuf {
 #[test]
 fn names_of_any_bytes_are_well_formed_in_every_format() {
     let folder = tempfile::tempdir().unwrap();
-    let target = nasty(folder.path());
+    let target = nasty(folder.path(), b"a\x1b[1m]]>\xff\x01&<\"'\x7fz\0");
     for format in ["text", "json", "ndjson", "sarif", "junit", "github", "markdown", "prometheus", "html"] {
         let run = check(&["--format", format, "--color", "never"], &[&target]);
         assert_eq!(run.status, 1, "{format}: {}", run.stderr);
@@ -112,6 +112,24 @@ fn names_of_any_bytes_are_well_formed_in_every_format() {
     // The name itself is not lost: it is shown with its odd characters named.
     let junit = check(&["--format", "junit"], &[&target]).stdout;
     assert!(junit.contains("]]&gt;") && junit.contains("\\u{1b}"), "{junit}");
+}
+
+/// Runners look for these anywhere in what a program prints, whatever format that is.
+#[test]
+fn a_name_from_a_binary_is_no_command_for_a_ci_system_in_any_format() {
+    let folder = tempfile::tempdir().unwrap();
+    let command = regex::Regex::new(r"##[A-Za-z]*\[").unwrap();
+    for name in [&b"##vso[task.x a=b]\0"[..], b"###[error]x\0", b"x ##teamcity[m]\0"] {
+        let target = nasty(folder.path(), name);
+        for format in ["text", "json", "ndjson", "sarif", "junit", "github", "markdown", "prometheus", "html"]
+        {
+            let checked = check(&["--format", format, "--color", "never"], &[&target]);
+            let listed = run(["inspect", "--units", "--format", format, target.to_str().unwrap()]);
+            for text in [checked.stdout, checked.stderr, listed.stdout] {
+                assert!(!command.is_match(&text), "{format}: {text}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -118,6 +118,9 @@ fn threads_that_the_system_does_not_give_are_not_missed() {
         assert_eq!(run.status, 0, "{setting}: {}", run.stderr);
         let report: Value = serde_json::from_str(&run.stdout).unwrap();
         assert_eq!(report["summary"]["ok"], 100, "{setting}");
+        // A target that is alone has the threads for itself.
+        let alone = shell(&format!("{setting} $F inspect -q --jobs 8 $D/program-00000"), folder.path());
+        assert_eq!(alone.status, 0, "{setting}: {}", alone.stderr);
     }
 }
 

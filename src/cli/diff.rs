@@ -4,6 +4,7 @@ use super::{CLEAN, FINDINGS, Format, INCOMPLETE, OutputArguments, complain, outp
 use crate::diff;
 use crate::facts::{Facts, Status};
 use crate::image::{confined, document};
+use crate::report::escape::json_controls;
 use crate::report::{json, text};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
@@ -68,7 +69,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<u8> {
     let report = diff::compare(&old, &new);
     let rendered = match arguments.output.format {
         Format::Json => json::render(&report)?,
-        Format::Ndjson => serde_json::to_string(&report)? + "\n",
+        Format::Ndjson => json_controls(&serde_json::to_string(&report)?) + "\n",
         Format::Markdown => text::diff_markdown(&report),
         _ => text::diff(&report, output::text_options(&arguments.output)),
     };

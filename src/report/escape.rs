@@ -5,7 +5,33 @@
 
 use std::fmt::Write as _;
 
-/// For a terminal: control characters, bidirectional overrides and invalid bytes become visible escapes.
+/// The letters between `##` and `[` of a text that begins like a command for a CI system, which its runner looks for anywhere in
+/// what a program prints: `##vso[` and `##[` (Azure Pipelines), `##[` (GitHub), `##teamcity[` (`TeamCity`).
+fn command_word(behind: &str) -> Option<&str> {
+    let end = behind.find(|c: char| !c.is_ascii_alphanumeric())?;
+    let (word, rest) = behind.split_at(end);
+    rest.starts_with('[').then_some(word)
+}
+
+/// Breaks commands up: the second `#` of each is written as `hash`.
+fn no_commands(text: &str, hash: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("##") {
+        let (before, found) = rest.split_at(at + 1);
+        out.push_str(before);
+        rest = found;
+        if rest.strip_prefix('#').and_then(command_word).is_some() {
+            out.push_str(hash);
+            rest = rest.strip_prefix('#').unwrap_or_default();
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// For a terminal, and the logs that CI systems make of it: control characters, bidirectional overrides and invalid bytes become
+/// visible escapes, and what would be a command is broken up.
 pub fn terminal(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -17,11 +43,11 @@ pub fn terminal(text: &str) -> String {
             c => out.push(c),
         }
     }
-    out
+    if out.contains("##") { no_commands(&out, "\\u{23}") } else { out }
 }
 
-/// For a log that a CI system reads: no line begins with `::`, which GitHub's runner would take for a command, and `##[`, which
-/// it and Azure's look for anywhere, is broken up. For whole texts: colours before the first word do not count.
+/// For a log that a CI system reads: no line begins with `::`, which GitHub's runner would take for a command, and other
+/// commands are broken up. For whole texts: colours before the first word do not count.
 pub fn log(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
@@ -45,7 +71,7 @@ pub fn log(text: &str) -> String {
             None => out.push_str(rest),
         }
     }
-    out.replace("##[", "#\\u{23}[")
+    no_commands(&out, "\\u{23}")
 }
 
 /// Characters that change how their neighbours are shown, break lines, or hide.
@@ -98,10 +124,11 @@ pub fn json_in_script(json: &str) -> String {
             c => out.push(c),
         }
     }
-    out
+    no_commands(&out, "\\u0023")
 }
 
-/// For JSON that may reach a terminal: DEL and the C1 control characters, which JSON need not escape, are escaped.
+/// For JSON that may reach a terminal or a log: DEL and the C1 control characters, which JSON need not escape, are escaped, and
+/// commands for CI systems are spelt in another way.
 /// `json` is a finished JSON text; outside of strings none of these characters occurs in JSON.
 pub fn json_controls(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
@@ -112,7 +139,7 @@ pub fn json_controls(json: &str) -> String {
             out.push(c);
         }
     }
-    out
+    no_commands(&out, "\\u0023")
 }
 
 /// For the message of a GitHub workflow command. A line feed is data there when written as `%0A`.
@@ -234,6 +261,21 @@ mod tests {
         assert_eq!(log("\x1b[1m\x1b[31m::error::x\x1b[0m"), "\x1b[1m\x1b[31m\\u{3a}:error::x\x1b[0m");
         assert_eq!(log("x ##[error]y :: z"), "x #\\u{23}[error]y :: z");
         assert_eq!(log("plain: a::b\n\n"), "plain: a::b\n\n");
+        for (command, broken) in [
+            ("##vso[task.setvariable variable=x]y", "#\\u{23}vso[task.setvariable variable=x]y"),
+            ("a ##teamcity[buildStatus text='x']", "a #\\u{23}teamcity[buildStatus text='x']"),
+            ("###[error]", "##\\u{23}[error]"),
+            ("####vso[x]", "###\\u{23}vso[x]"),
+        ] {
+            assert_eq!((log(command), terminal(command)), (broken.to_owned(), broken.to_owned()));
+            let json = json_controls(&serde_json::to_string(command).unwrap());
+            assert!(
+                !json.contains("##vso[") && !json.contains("##[") && !json.contains("##teamcity["),
+                "{json}"
+            );
+            assert_eq!(serde_json::from_str::<String>(&json).unwrap(), command);
+        }
+        assert_eq!(terminal("## heading, c## [x] ##"), "## heading, c## [x] ##");
     }
 
     #[test]

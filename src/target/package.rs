@@ -20,6 +20,7 @@ mod layers;
 mod room;
 mod rpm;
 mod shelf;
+mod spool;
 mod stream;
 mod tree;
 

@@ -9,11 +9,15 @@ use super::Code;
 use super::text::Loaded;
 use crate::image::functions::{Function, Origin, runtime_sections};
 use crate::image::{Image, merge};
+use crate::parallel;
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 use std::ops::Range;
 
 /// Bytes swept at once.
 const WINDOW: u64 = 4 << 20;
+
+/// Windows swept before it is looked whether there are too many functions. The number of threads has no part in it.
+const ROUND: usize = 8;
 
 /// Targets collected before those that are there twice are thrown out.
 const CROWD: usize = 1 << 20;
@@ -50,6 +54,14 @@ fn sum(sizes: impl Iterator<Item = u64>) -> u64 {
     sizes.fold(0, u64::saturating_add)
 }
 
+/// A piece of a gap that is swept at once.
+struct Window {
+    /// Index of the gap.
+    gap: usize,
+    at: u64,
+    size: u64,
+}
+
 /// What a sweep found.
 pub(super) struct Found {
     /// Functions, in order of address.
@@ -62,32 +74,51 @@ pub(super) struct Found {
 
 /// Functions found in the gaps.
 pub(super) fn functions(image: &Image, code: Code, gaps: &[Range<u64>]) -> Found {
-    let mut starts: Vec<u64> = Vec::new();
-    let mut crowded = CROWD;
-    let mut left = image.limits.code_bytes;
     let loaded = Loaded::of(image);
-    let mut seen: Vec<Range<u64>> = Vec::new();
-    for gap in gaps {
+    let mut left = image.limits.code_bytes;
+    let mut windows: Vec<Window> = Vec::new();
+    for (index, gap) in gaps.iter().enumerate() {
         let mut at = gap.start;
-        while at < gap.end && left > 0 && starts.len() < image.limits.functions {
+        while at < gap.end && left > 0 {
             let size = (gap.end - at).min(WINDOW).min(left);
-            let Some(bytes) = loaded.read(at, size) else { break };
-            match code {
-                Code::X86 { bits } => sweep_x86(bits, &bytes, at, &mut starts),
-                Code::A64 => sweep_a64(&bytes, at, &mut starts),
-            }
+            windows.push(Window { gap: index, at, size });
             at += size;
             left -= size;
-            // Most calls lead where others led before.
-            if starts.len() >= crowded {
-                starts.sort_unstable();
-                starts.dedup();
-                crowded = starts.len().saturating_add(CROWD);
-            }
         }
-        seen.push(gap.start..at);
     }
-    let swept = image.limits.code_bytes - left;
+    let sweep = |(): &mut (), window: &Window| {
+        let bytes = loaded.read(window.at, window.size)?;
+        let mut starts = Vec::new();
+        match code {
+            Code::X86 { bits } => sweep_x86(bits, &bytes, window.at, &mut starts),
+            Code::A64 => sweep_a64(&bytes, window.at, &mut starts),
+        }
+        Some(starts)
+    };
+    let mut starts: Vec<u64> = Vec::new();
+    let mut crowded = CROWD;
+    let mut swept = 0;
+    let mut seen: Vec<Range<u64>> = gaps.iter().map(|gap| gap.start..gap.start).collect();
+    for round in windows.chunks(ROUND) {
+        if starts.len() >= image.limits.functions {
+            break;
+        }
+        let found = parallel::pieces(image.workers, round, || (), sweep);
+        for (window, found) in round.iter().zip(found) {
+            // Behind what the file does not hold the gap is not swept.
+            let Some(seen) = seen.get_mut(window.gap).filter(|seen| seen.end == window.at) else { continue };
+            let Some(mut found) = found else { continue };
+            starts.append(&mut found);
+            seen.end = window.at + window.size;
+            swept += window.size;
+        }
+        // Most calls lead where others led before.
+        if starts.len() >= crowded {
+            starts.sort_unstable();
+            starts.dedup();
+            crowded = starts.len().saturating_add(CROWD);
+        }
+    }
     let left_out = sum(gaps.iter().map(|gap| gap.end - gap.start)).saturating_sub(swept);
     starts.sort_unstable();
     starts.dedup();

@@ -2,7 +2,7 @@
 //! both describe the same bytes: where they disagree, one is damaged, and what is counted by it is not the program.
 //!
 //! Each rule here held in every one of 11,000 sound files (Debian 12, nginx and servers by eight compilers, four linkers,
-//! kernels, wheels, toolchains; after `strip`, `objcopy`, `dwz`, `patchelf` and `BOLT`).
+//! kernels, Go programs, wheels, toolchains; after `strip`, `objcopy`, `dwz`, `patchelf` and `BOLT`).
 
 use super::{Header, Input, Section, Segment};
 use crate::facts::Problem;
@@ -167,8 +167,9 @@ fn entry_outside(header: &Header, sections: &[Section], loads: &Loads<'_>) -> Op
     outside.then(|| format!("the program begins at {entry:#x}, where no section of code is"))
 }
 
-/// Bytes of a loaded segment that no section counts: of any in an executable segment, else behind a section of the
-/// program's own contents (editors like patchelf move the dynamic linker's tables elsewhere and leave gaps).
+/// Bytes of a loaded segment that no section counts: of any in an executable segment, and behind the frame descriptions, by
+/// which functions are found. Elsewhere sound files have such gaps: Go's linker leaves some between tables of its own, and
+/// editors like patchelf where they moved the dynamic linker's tables from.
 fn uncounted(sections: &[Section], loads: &Loads<'_>, gaps: &mut Gaps<'_>) -> Option<String> {
     let mut placed: Vec<&Section> =
         sections.iter().filter(|s| is_allocated(s) && s.has_data() && s.size > 0).collect();
@@ -181,10 +182,7 @@ fn uncounted(sections: &[Section], loads: &Loads<'_>, gaps: &mut Gaps<'_>) -> Op
         let (mut at, mut before): (u64, Option<&Section>) = (segment.address, None);
         let bounds = inside.map(|s| (s.address, s.address.saturating_add(s.size), Some(*s)));
         for (start, stop, section) in bounds.chain([(end, end, None)]) {
-            let counts = match before {
-                None => executable,
-                Some(before) => executable || before.kind == elf::SHT_PROGBITS,
-            };
+            let counts = executable || before.is_some_and(|before| before.name == b".eh_frame");
             let align = section.map_or(0, |s| s.align);
             let place = |address: u64| segment.offset.saturating_add(address - segment.address);
             if counts && start > at && gaps.hold(place(at)..place(start), align) {

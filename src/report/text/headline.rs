@@ -2,7 +2,7 @@
 
 use super::{GREEN, RED, YELLOW, paint, terminal};
 use crate::compiler::Level;
-use crate::evidence::{Scope, Source, Strength};
+use crate::evidence::{Claim, Scope, Source, Strength};
 use crate::facts::{Bound, Facts, Optimization, Status};
 use crate::wording::{grouped, percent};
 use std::fmt::Write as _;
@@ -33,7 +33,7 @@ pub(super) fn headline(facts: &Facts) -> Option<String> {
                 level if optimization.bound == Bound::AtLeast => format!("{level} or higher"),
                 level => level.to_string(),
             };
-            match doubt(optimization) {
+            match contradiction(facts).or_else(|| doubt(optimization)) {
                 Some(doubt) => (YELLOW, format!("OPTIMIZED, {level} ({ground}), but {doubt}")),
                 None => (GREEN, format!("OPTIMIZED, {level} ({ground}): not an -O0 build")),
             }
@@ -47,6 +47,13 @@ pub(super) fn headline(facts: &Facts) -> Option<String> {
         String::new()
     };
     Some(format!("{}{rest}", paint(style, &terminal(&words))))
+}
+
+/// Who says that it is unoptimized: the record outranks others, but the answer does not hide them.
+fn contradiction(facts: &Facts) -> Option<String> {
+    let level = |claim: &&Claim| claim.fact == "optimization.level" && claim.level() == Level::O0;
+    let claim = facts.conflicts.iter().flat_map(|conflict| &conflict.claims).find(level)?;
+    Some(format!("{} says -O0", claim.source.as_str()))
 }
 
 /// What keeps the answer from being one about the whole, unless it is a mere remnant.
@@ -112,7 +119,6 @@ fn ground(optimization: &Optimization) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::evidence::{Claim, Scope};
     use crate::facts::{LevelShare, TextAccount};
 
     fn of(level: Level, strength: Strength, shares: &[(Level, u64)], declared: Option<&str>) -> String {
@@ -179,6 +185,29 @@ mod tests {
         ] {
             assert_eq!(of(level, strength, &shares, declared), expected);
         }
+    }
+
+    #[test]
+    fn a_record_that_the_code_contradicts_is_no_clean_answer() {
+        let mut facts = crate::rules::testing::nginx(1, Level::O2);
+        let claim = |value: &str, strength, source| Claim {
+            fact: "optimization.level".to_owned(),
+            value: value.into(),
+            strength,
+            source,
+            scope: Scope::File,
+            at: None,
+            quote: None,
+        };
+        facts.conflicts = vec![crate::facts::Conflict {
+            fact: "optimization.level".to_owned(),
+            claims: vec![
+                claim("O2", Strength::Recorded, Source::DwarfProducer),
+                claim("O0", Strength::Inferred, Source::CodeShape),
+            ],
+        }];
+        let line = anstream::adapter::strip_str(&headline(&facts).unwrap()).to_string();
+        assert_eq!(line, "OPTIMIZED, O2 (recorded), but code-shape says -O0");
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! What opening one target may cost, with everything that is inside it: an archive of archives is bounded as one.
 
+use super::spool::Spool;
 use crate::image::Input;
 use crate::limits::Limits;
 use std::cell::{Cell, RefCell};
 use std::io::{self, Read};
 use std::rc::Rc;
-use std::sync::Arc;
 
 /// So many times the bytes of one package or layer may be read in all: images have many layers.
 const ALL: u64 = 4;
@@ -23,38 +23,6 @@ pub(super) struct Room {
     names: Cell<u64>,
     /// Where programs out of streams are kept, one behind the other.
     spool: RefCell<Option<Spool>>,
-}
-
-/// A temporary file without a name.
-#[derive(Debug)]
-pub(super) struct Spool {
-    file: Arc<std::fs::File>,
-    len: u64,
-}
-
-impl Spool {
-    pub(super) fn new() -> io::Result<Self> {
-        // The environment may name a folder for temporary files that is none.
-        let made = tempfile::tempfile()
-            .or_else(|error| tempfile::tempfile_in("/tmp").map_err(|_| error))
-            .or_else(|error| tempfile::tempfile_in("/var/tmp").map_err(|_| error))
-            .map_err(|error| io::Error::other(format!("no temporary file can be made: {error}")));
-        Ok(Self { file: Arc::new(made?), len: 0 })
-    }
-
-    /// Copies a whole file; more than `limit` bytes are `None`. All parts share the one open file.
-    pub(super) fn keep(&mut self, from: impl Read, limit: u64) -> io::Result<Option<Input>> {
-        let at = self.len;
-        let copied = io::copy(&mut from.take(limit.saturating_add(1)), &mut &*self.file);
-        // What was written counts even if the copy was cut short.
-        self.len = self.file.metadata()?.len();
-        let copied = copied?;
-        if copied > limit {
-            return Ok(None);
-        }
-        let cut = || io::Error::other("the temporary file is cut");
-        Input::shared(Arc::clone(&self.file))?.part(at, copied).ok_or_else(cut).map(Some)
-    }
 }
 
 impl Room {
@@ -82,15 +50,14 @@ impl Room {
         true
     }
 
-    /// Copies a whole file of a stream; more than `limit` bytes are an error. All files share the one that is open: a
-    /// package may hold more programs than a process may have files open.
+    /// Copies a whole file of a stream; more than `limit` bytes are an error.
     pub(super) fn keep(&self, from: impl Read, limit: u64) -> io::Result<Input> {
         let mut spool = self.spool.borrow_mut();
         let spool = match &mut *spool {
             Some(spool) => spool,
             none => none.insert(Spool::new()?),
         };
-        let room = self.limits.package_bytes.saturating_sub(spool.len);
+        let room = self.limits.package_bytes.saturating_sub(spool.len());
         let limit = limit.min(room);
         spool.keep(from, limit)?.ok_or_else(|| {
             let most = self.limits.package_bytes;

@@ -1,7 +1,7 @@
 //! One file for the programs of many packages: each package holds a file open, and there may be more packages than files
 //! that a process may have open.
 
-use super::room::Spool;
+use super::spool::Spool;
 use super::stream::InputReader;
 use crate::image::Input;
 use crate::parallel::lock;
@@ -43,9 +43,12 @@ impl Shelf {
             Some(spool) => spool,
             none => none.insert(Spool::new()?),
         };
-        let copy = spool.keep(InputReader::new(input), input.len())?;
-        let whole = copy.filter(|copy| copy.len() == input.len());
-        whole.ok_or_else(|| io::Error::other("the package changed its size"))
+        let longer = || io::Error::other("the package became longer");
+        let copy = spool.keep(InputReader::new(input), input.len())?.ok_or_else(longer)?;
+        if copy.len() < input.len() {
+            return Err(io::Error::other("the package became shorter"));
+        }
+        Ok(copy)
     }
 }
 

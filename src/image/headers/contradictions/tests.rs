@@ -51,6 +51,13 @@ fn a_size_that_hides_code_is_damage() {
 }
 
 #[test]
+fn a_size_that_hides_functions_is_damage() {
+    assert_says(&with("shape/gcc-mixed", ".eh_frame", SIZE, 0x40), ".eh_frame belong to no section");
+    // Constants say nothing of functions, and Go's linker leaves gaps behind them.
+    assert_eq!(with("dwarf/gcc12-O2", ".rodata", SIZE, 1), [""; 0]);
+}
+
+#[test]
 fn an_address_that_moves_code_is_damage() {
     assert_says(
         &with("shape/gcc-mixed", ".text", ADDRESS, 0x33),
