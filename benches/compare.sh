@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Whole processes side by side in one run: medians of N rounds over all commands, processor time, peak memory, bytes read.
 #   usage: benches/compare.sh CORPUS [VMLINUX] [WORK]      N=5 by default, ONLY=PATTERN for the titles of some tables,
-#                                                          TEXT=FILE for a stripped file with much code
+#                                                          TEXT=FILE for a stripped file with much code,
+#                                                          FLAGAUDIT=PROGRAM and BOUND=PROGRAM with SKIP_BUILD=1
 # CORPUS is what scripts/corpus.sh makes; VMLINUX is the file with DWARF of Debian's linux-image-6.1.0-*-cloud-amd64-dbg
 # (about 590 MB); WORK keeps what is made here (the same compressed, a directory of 3,000 files). Peers that are not
 # installed are left out, and said to be.
@@ -25,7 +26,7 @@ if [ -n "$vmlinux" ] && [ ! -e "$work/vmlinux-zlib" ]; then
   objcopy --compress-debug-sections=zlib "$vmlinux" "$work/vmlinux-zlib.part" && mv "$work/vmlinux-zlib.part" "$work/vmlinux-zlib"
 fi
 
-python3 - "${N:-5}" "${FLAGAUDIT:-$target/flagaudit}" "$target/lower-bound" "$corpus" "$vmlinux" "$work" "${ONLY:-}" "${TEXT:-}" <<'PY'
+python3 - "${N:-5}" "${FLAGAUDIT:-$target/flagaudit}" "${BOUND:-$target/lower-bound}" "$corpus" "$vmlinux" "$work" "${ONLY:-}" "${TEXT:-}" <<'PY'
 import os, re, shutil, statistics, subprocess, sys, tempfile, time
 n, ours, bound, corpus, vmlinux, work, only, text = int(sys.argv[1]), *sys.argv[2:9]
 null = subprocess.DEVNULL

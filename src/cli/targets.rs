@@ -56,7 +56,7 @@ pub(super) struct TargetArguments {
     /// Follow `DT_NEEDED` and nginx dynamic modules, and audit what is found, too
     #[arg(long)]
     libraries: bool,
-    /// Targets audited at the same time (default: one a processor)
+    /// Targets audited at the same time, or threads for a single one (default: one a processor)
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
     /// Raise or lower a limit, such as section-bytes=2G (docs/limits.md lists them)
