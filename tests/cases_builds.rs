@@ -46,6 +46,36 @@ fn undescribed_code_on_both_sides_of_a_recorded_unit_is_not_taken_for_that_unit_
 }
 
 #[test]
+fn functions_found_in_the_code_alone_are_counted_and_listed() {
+    for (name, level) in [("shape/gcc-O0-noeh", "O0"), ("shape/gcc-O2-noeh", "optimized")] {
+        // Without section headers there is no symbol table, and these files have no frame descriptions.
+        let mut bytes = std::fs::read(testdata(name)).unwrap();
+        bytes[0x28..0x30].fill(0);
+        bytes[0x3c..0x40].fill(0);
+        // Nor does the dynamic table name any.
+        let headers = 0x40..0x40 + 56 * usize::from(bytes[0x38]);
+        for at in headers.step_by(56).filter(|&at| bytes[at..at + 4] == [2, 0, 0, 0]).collect::<Vec<_>>() {
+            bytes[at] = 0;
+        }
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), bytes).unwrap();
+        let path = file.path();
+        let (_, document) = common::json(["inspect".as_ref(), "--functions".as_ref(), path.as_os_str()]);
+        let functions = &document["targets"][0]["functions"];
+        let list = functions["list"].as_array().unwrap();
+        assert_eq!(functions["count"], list.len(), "{name}");
+        let of_level = |level: &str| list.iter().filter(|f| f["level"] == level).count() as u64;
+        assert!(
+            functions["judged"].as_u64() >= Some(15)
+                && functions["judged"].as_u64() <= Some(list.len() as u64)
+        );
+        assert!(of_level(level) >= 15, "{name}: {list:?}");
+        assert_eq!(functions["o0_shaped"], of_level("O0"), "{name}");
+        assert!(list.is_sorted_by_key(|f| f["start"].as_u64()), "{name}");
+    }
+}
+
+#[test]
 fn options_without_a_level_are_no_optimization() {
     for (file, level) in [("cases/march-only", "O0"), ("cases/O2-then-O1", "O1"), ("cases/O1-then-O2", "O2")]
     {

@@ -1,7 +1,7 @@
 //! Which code is read, and what it says, in the terms of reconciliation.
 
 use crate::compiler::Level;
-use crate::evidence::code_shape::{self, CodeShape, Selection, State as Shape, Verdict};
+use crate::evidence::code_shape::{self, CodeShape, Judged, Selection, State as Shape, Verdict};
 use crate::facts::{FunctionRun, FunctionSeen, Functions, TailCalls, Unit};
 use crate::image::Image;
 use crate::image::functions::FunctionTable;
@@ -136,22 +136,34 @@ pub(super) fn name_modules(runs: &mut [FunctionRun], handlers: &[(u64, String)])
 pub(super) fn functions(table: &FunctionTable, code: &CodeRead, runs: Vec<FunctionRun>) -> Functions {
     let shape = code.shape.as_ref().or(code.sample.as_ref());
     let counts = shape.map(|shape| shape.counts).unwrap_or_default();
-    let mut states = shape.map_or(&[][..], |shape| &shape.functions).iter().peekable();
-    let list = table
+    let judged = shape.map_or(&[][..], |shape| &shape.functions);
+    let level = |judged: &Judged| match judged.state {
+        Shape::O0 => Level::O0,
+        Shape::Optimized => Level::Optimized,
+        _ => Level::Unknown,
+    };
+    let mut list: Vec<FunctionSeen> = table
         .functions
         .iter()
         .map(|function| {
-            while states.next_if(|judged| judged.start < function.start).is_some() {}
-            let level = match states.peek().filter(|judged| judged.start == function.start).map(|j| j.state) {
-                Some(Shape::O0) => Level::O0,
-                Some(Shape::Optimized) => Level::Optimized,
-                _ => Level::Unknown,
-            };
+            let found = judged.binary_search_by_key(&function.start, |judged| judged.start).ok();
+            let level = found.and_then(|at| judged.get(at)).map_or(Level::Unknown, level);
             FunctionSeen { start: function.start, end: function.end, name: function.name.clone(), level }
         })
         .collect();
+    // Those that were found in the code alone are in no table.
+    if shape.is_some_and(|shape| shape.discovered > 0) {
+        let found = judged.iter().filter(|judged| table.at(judged.start).is_none());
+        list.extend(found.map(|judged| FunctionSeen {
+            start: judged.start,
+            end: judged.end,
+            name: None,
+            level: level(judged),
+        }));
+        list.sort_by_key(|function| function.start);
+    }
     Functions {
-        count: table.functions.len() as u64,
+        count: list.len() as u64,
         judged: counts.judged(),
         o0_shaped: counts.o0,
         runs,
