@@ -135,7 +135,7 @@ fn regions(image: &Image) -> Vec<Region> {
             .map(|(index, s)| Region {
                 name: format!("segment {index}"),
                 offset: s.offset,
-                size: s.file_size,
+                size: s.file_size.min(image.input.len().saturating_sub(s.offset)),
             })
             .collect();
     }
@@ -177,6 +177,10 @@ fn search(
         let last = (from.saturating_sub(begin) as usize).saturating_add(CHUNK as usize);
         let mut position = first;
         let mut behind = 0;
+        // The file became shorter while it was read.
+        if first > window.len() {
+            return;
+        }
         while let Some((hit, hit_end)) = marks.next(&window, position, begin == 0).filter(|hit| hit.0 < last)
         {
             let (start, stop) = bounds(&window, hit, hit_end, behind);

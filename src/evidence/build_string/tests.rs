@@ -247,3 +247,39 @@ fn floods_and_data_without_ends_are_bounded() {
     assert!(found.found.iter().all(|f| f.strings.iter().all(|s| s.value.len() <= 40 << 10)));
     assert!(start.elapsed().as_secs() < 20);
 }
+
+/// A program without section headers that says to have 1.5 MiB of constants.
+fn program_of_constants() -> Vec<u8> {
+    let mut bytes = vec![0x7f, b'E', b'L', b'F', 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    bytes.extend([2, 0, 62, 0, 1, 0, 0, 0]);
+    let (entry, headers) = (0u64, 64u64);
+    bytes.extend(entry.to_le_bytes());
+    bytes.extend(headers.to_le_bytes());
+    bytes.extend([0; 12]);
+    bytes.extend([64, 0, 56, 0, 1, 0, 64, 0, 0, 0, 0, 0]);
+    bytes.extend([1, 0, 0, 0, 4, 0, 0, 0]);
+    for word in [0u64, 0x40_0000, 0x40_0000, 3 << 19, 3 << 19, 0x1000] {
+        bytes.extend(word.to_le_bytes());
+    }
+    bytes.resize(3 << 19, b'x');
+    bytes
+}
+
+/// The second window then has fewer bytes than are before its own part.
+#[test]
+fn a_file_cut_shortly_before_a_second_window_is_read_as_far_as_it_goes() {
+    let bytes = program_of_constants();
+    for size in [(1 << 20) - 10_000, (1 << 20) - 1, 1 << 20, (1 << 20) + 10_000] {
+        let image = Image::open(Input::memory(&bytes[..size]), &Limits::default()).unwrap();
+        assert!(read(&image, None).found.is_empty(), "{size}");
+    }
+}
+
+#[test]
+fn a_file_that_becomes_shorter_while_it_is_read_costs_no_more() {
+    let file = tempfile::tempfile().unwrap();
+    std::io::Write::write_all(&mut &file, &program_of_constants()).unwrap();
+    let image = Image::open(Input::file(file.try_clone().unwrap()).unwrap(), &Limits::default()).unwrap();
+    file.set_len((1 << 20) - 10_000).unwrap();
+    assert!(read(&image, None).found.is_empty());
+}
