@@ -39,6 +39,9 @@ pub struct Features {
     /// Takes an address from one of the registers of `saves_high`. Where it does not save them, another convention
     /// rules: generated code (V8's builtins keep the roots in `r13`), Go (`r14`), Haskell.
     pub uses_high: bool,
+    /// The function's own work begins between saving the old frame pointer and setting the new one, which only a
+    /// scheduler does (`-fschedule-insns2`: GCC from `-O2` and `-Os` on; clang from `-O1` on).
+    pub scheduled: bool,
     /// Packed integer instructions.
     pub packed: u32,
     /// The first two distinct targets of jumps out of the function; 0 for none.
@@ -121,7 +124,7 @@ pub fn state(f: &Features, tail: bool, arguments: Arguments) -> State {
 fn looks_unoptimized(f: &Features, arguments: Arguments) -> bool {
     // Slots are at least 12 % of what unoptimized code touches; hashes and struct builders of
     // optimized code get there too, so it is a condition and never a reason.
-    if f.saves_high || f.uses_high || f.argument_used || !f.share_at_least(f.slots, 120) {
+    if f.saves_high || f.uses_high || f.argument_used || f.scheduled || !f.share_at_least(f.slots, 120) {
         return false;
     }
     match arguments {
@@ -148,6 +151,9 @@ fn looks_optimized(f: &Features, arguments: Arguments) -> bool {
     }
     // An argument that is worked on in the register it came in, and never stored.
     if arguments == Arguments::InRegisters && f.argument_used && !f.first_stored {
+        return true;
+    }
+    if f.scheduled {
         return true;
     }
     // A register that survives calls is in use, and the frame hardly is.

@@ -60,6 +60,8 @@ struct Reader {
     in_entry: bool,
     /// Instructions of the entry block that are not the prologue's own.
     entry_work: u32,
+    /// How many there were when the frame pointer was saved.
+    work_at_push: Option<u32>,
     /// Argument registers that have been written, one bit each.
     overwritten: u8,
     /// Low registers that hold a copy of an argument, made to store it narrowed: (register, argument).
@@ -80,6 +82,7 @@ impl Reader {
             wide,
             in_entry: true,
             entry_work: 0,
+            work_at_push: None,
             overwritten: 0,
             copies: [None; 3],
             first_slot: None,
@@ -250,6 +253,7 @@ impl Reader {
         if mnemonic == Mnemonic::Push {
             let Some(register) = to else { return };
             match register {
+                Register::RBP | Register::EBP => self.work_at_push = Some(self.entry_work),
                 Register::RBX | Register::EBX => self.features.saves_low = true,
                 Register::R12 | Register::R13 | Register::R14 | Register::R15 => {
                     self.features.saves_high = true;
@@ -266,6 +270,7 @@ impl Reader {
             && from.is_some_and(is_stack_pointer)
         {
             self.features.frame_pointer = true;
+            self.features.scheduled |= self.work_at_push.is_some_and(|then| self.entry_work > then);
             return;
         }
         if to.is_some_and(is_stack_pointer) {

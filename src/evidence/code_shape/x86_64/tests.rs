@@ -1,5 +1,7 @@
 //! Functions of a few instructions, assembled by GNU as; the source stands above the bytes.
 
+use super::super::State;
+use super::super::features::{Arguments, state};
 use super::*;
 
 fn features(code: &[u8]) -> Features {
@@ -17,6 +19,25 @@ fn a_narrow_argument_is_stored_through_another_register() {
     ]);
     assert!(f.frame_pointer && f.first_stored && f.read_back && !f.argument_used);
     assert_eq!((f.instructions, f.slots, f.redundant), (9, 4, 1));
+}
+
+/// gcc -Os with frame pointers: an argument that lives across a call has its place in the frame, as at -O0.
+#[test]
+fn work_between_the_halves_of_the_prologue_was_scheduled_there() {
+    // push rbp; mov esi,1; mov rbp,rsp; sub rsp,16; mov [rbp-8],rdi; call f; mov rdi,[rbp-8]; call g; mov eax,1; leave; ret
+    let f = features(&[
+        0x55, 0xbe, 0x01, 0x00, 0x00, 0x00, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x10, 0x48, 0x89, 0x7d, 0xf8,
+        0xe8, 0x00, 0x10, 0x00, 0x00, 0x48, 0x8b, 0x7d, 0xf8, 0xe8, 0x00, 0x10, 0x00, 0x00, 0xb8, 0x01, 0x00,
+        0x00, 0x00, 0xc9, 0xc3,
+    ]);
+    assert!(f.scheduled && f.first_stored && f.read_back, "{f:?}");
+    assert_eq!(state(&f, false, Arguments::InRegisters), State::Optimized);
+    // lea r10,[rsp+8]; and rsp,-32; push [r10-8]; push rbp; mov rbp,rsp; …: a stack that is aligned anew, at any level.
+    let f = features(&[
+        0x4c, 0x8d, 0x54, 0x24, 0x08, 0x48, 0x83, 0xe4, 0xe0, 0x41, 0xff, 0x72, 0xf8, 0x55, 0x48, 0x89, 0xe5,
+        0xc3,
+    ]);
+    assert!(!f.scheduled && f.frame_pointer, "{f:?}");
 }
 
 #[test]
