@@ -266,8 +266,9 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
     code::name_modules(&mut code.seen.runs, &handlers);
     seen.code = code.seen.clone();
     facts.problems.extend(table.problems.iter().filter(|_| !seen.relocatable).cloned());
-    if let Some(shape) = code.shape.as_ref().filter(|_| !crate::image::identity::is_separate_debug(image)) {
-        facts.problems.extend(shape.problems.iter().cloned());
+    if !seen.code_elsewhere {
+        let of_code = code.shape.iter().chain(&code.sample).flat_map(|shape| &shape.problems);
+        facts.problems.extend(of_code.cloned());
     }
     conclude(seen, facts, kernel);
     let mut runs = std::mem::take(&mut facts.functions.runs);
@@ -281,8 +282,6 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
     }
     facts.functions = code::functions(&table, &code, runs);
     facts.optimization.tail_calls = code::tail_calls(image, &table, &code, &filters);
-    let of_code = code.shape.iter().chain(&code.sample).flat_map(|shape| &shape.problems);
-    facts.problems.extend(of_code.cloned());
     facts.problems.extend(symbols.problems());
     facts.problems.extend(pointers.problems());
     facts.problems.sort();

@@ -165,6 +165,11 @@ impl Section {
         self.flags & elf::SHF_COMPRESSED.0 != 0 || self.name.starts_with(b".zdebug")
     }
 
+    /// Whether the section is in memory when the program runs.
+    pub fn is_allocated(&self) -> bool {
+        self.flags & elf::SHF_ALLOC.0 != 0
+    }
+
     /// Whether the section is allocated and executable.
     pub fn is_text(&self) -> bool {
         let wanted = (elf::SHF_ALLOC | elf::SHF_EXECINSTR).0;

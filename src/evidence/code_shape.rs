@@ -112,7 +112,7 @@ pub fn judge(image: &Image, functions: &[Function], selection: &Selection) -> Co
     if gaps.is_empty() {
         return judge_known(image, machine, functions, selection);
     }
-    let discover::Found { functions: mut found, swept, left_out } =
+    let discover::Found { functions: mut found, swept, left_out, unreadable } =
         discover::functions(image, machine.code, &gaps);
     let discovered = found.len() as u64;
     found.extend_from_slice(functions);
@@ -123,6 +123,11 @@ pub fn judge(image: &Image, functions: &[Function], selection: &Selection) -> Co
     if left_out > 0 {
         shape.bytes_left_out = shape.bytes_left_out.saturating_add(left_out);
         shape.problems.push(code_limit(image, left_out));
+    }
+    if unreadable > 0 {
+        let bytes = grouped(unreadable);
+        let message = format!("{bytes} bytes of code are not judged: the file does not hold them all");
+        shape.problems.push(Problem::damage("unreadable-text", message));
     }
     shape
 }

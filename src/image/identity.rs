@@ -2,7 +2,7 @@
 
 use super::Image;
 use super::bytes::Format;
-use super::linkage::{Linkage, is_allocated};
+use super::linkage::Linkage;
 use crate::facts::{self, Kind};
 use object::elf;
 
@@ -10,7 +10,7 @@ use object::elf;
 /// (`objcopy --only-keep-debug`, `eu-strip -f`), or it is the supplementary file that `dwz` makes, which has none.
 pub fn is_separate_debug(image: &Image) -> bool {
     let mut emptied = false;
-    for section in image.sections.iter().filter(|s| is_allocated(s)) {
+    for section in image.sections.iter().filter(|s| s.is_allocated()) {
         match section.kind {
             elf::SHT_NOTE => {}
             // What is zero-filled in every file says nothing; code or constants without data do.
@@ -28,7 +28,7 @@ pub fn is_separate_debug(image: &Image) -> bool {
     }
     let has = |name: &str| image.section(name).is_some();
     let any_allocated_data =
-        image.sections.iter().any(|s| is_allocated(s) && s.kind != elf::SHT_NOTE && s.size > 0);
+        image.sections.iter().any(|s| s.is_allocated() && s.kind != elf::SHT_NOTE && s.size > 0);
     !any_allocated_data
         && image.segments.is_empty()
         && has(".debug_info")

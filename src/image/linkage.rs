@@ -5,7 +5,7 @@
 
 use super::bytes::Format;
 use super::identity::is_separate_debug;
-use super::{Image, Section, Segment};
+use super::{Image, Segment};
 use crate::facts::Problem;
 use goblin::container::{Container, Ctx, Endian};
 use goblin::elf::dynamic::{self, Dynamic};
@@ -308,7 +308,7 @@ pub(crate) fn locate(image: &Image, address: u64, size: u64) -> Option<Range<u64
             return None;
         }
         let end = address.checked_add(size)?;
-        image.sections.iter().filter(|s| is_allocated(s) && s.has_data()).find_map(|s| {
+        image.sections.iter().filter(|s| s.is_allocated() && s.has_data()).find_map(|s| {
             if address < s.address || end > s.address.checked_add(s.size)? {
                 return None;
             }
@@ -316,10 +316,6 @@ pub(crate) fn locate(image: &Image, address: u64, size: u64) -> Option<Range<u64
             Some(start..start.checked_add(size)?)
         })
     })
-}
-
-pub(super) fn is_allocated(section: &Section) -> bool {
-    section.flags & elf::SHF_ALLOC.0 != 0
 }
 
 #[cfg(test)]

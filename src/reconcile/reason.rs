@@ -22,11 +22,15 @@ pub(super) fn options_of(unit: &Unit) -> String {
 
 /// `src/a.c`, `src/a.c and src/b.c`, `src/a.c, src/b.c and 3 more`.
 pub(super) fn name_units(units: &[&Unit]) -> String {
+    let name = |unit: &Unit| match unit.name.as_str() {
+        "" => "a unit without a name".to_owned(),
+        name => name.to_owned(),
+    };
     match units {
         [] => String::new(),
-        [one] => one.name.clone(),
-        [one, two] => format!("{} and {}", one.name, two.name),
-        [one, two, rest @ ..] => format!("{}, {} and {} more", one.name, two.name, rest.len()),
+        [one] => name(one),
+        [one, two] => format!("{} and {}", name(one), name(two)),
+        [one, two, rest @ ..] => format!("{}, {} and {} more", name(one), name(two), rest.len()),
     }
 }
 

@@ -70,6 +70,8 @@ pub(super) struct Found {
     pub swept: u64,
     /// Bytes that a limit left out: nothing is known of them, also where a call leads there.
     pub left_out: u64,
+    /// Bytes that the file does not hold.
+    pub unreadable: u64,
 }
 
 /// Functions found in the gaps.
@@ -97,7 +99,7 @@ pub(super) fn functions(image: &Image, code: Code, gaps: &[Range<u64>]) -> Found
     };
     let mut starts: Vec<u64> = Vec::new();
     let mut crowded = CROWD;
-    let mut swept = 0;
+    let (mut swept, mut unreadable) = (0, 0);
     let mut seen: Vec<Range<u64>> = gaps.iter().map(|gap| gap.start..gap.start).collect();
     for round in windows.chunks(ROUND) {
         if starts.len() >= image.limits.functions {
@@ -106,8 +108,11 @@ pub(super) fn functions(image: &Image, code: Code, gaps: &[Range<u64>]) -> Found
         let found = parallel::pieces(image.workers, round, || (), sweep);
         for (window, found) in round.iter().zip(found) {
             // Behind what the file does not hold the gap is not swept.
-            let Some(seen) = seen.get_mut(window.gap).filter(|seen| seen.end == window.at) else { continue };
-            let Some(mut found) = found else { continue };
+            let seen = seen.get_mut(window.gap).filter(|seen| seen.end == window.at);
+            let (Some(seen), Some(mut found)) = (seen, found) else {
+                unreadable += window.size;
+                continue;
+            };
             starts.append(&mut found);
             seen.end = window.at + window.size;
             swept += window.size;
@@ -119,7 +124,8 @@ pub(super) fn functions(image: &Image, code: Code, gaps: &[Range<u64>]) -> Found
             crowded = starts.len().saturating_add(CROWD);
         }
     }
-    let left_out = sum(gaps.iter().map(|gap| gap.end - gap.start)).saturating_sub(swept);
+    let all = sum(gaps.iter().map(|gap| gap.end - gap.start));
+    let left_out = all.saturating_sub(swept).saturating_sub(unreadable);
     starts.sort_unstable();
     starts.dedup();
     let mut found = Vec::new();
@@ -143,7 +149,7 @@ pub(super) fn functions(image: &Image, code: Code, gaps: &[Range<u64>]) -> Found
         }
     }
     found.truncate(image.limits.functions);
-    Found { functions: found, swept, left_out }
+    Found { functions: found, swept, left_out, unreadable }
 }
 
 fn sweep_x86(bits: u32, bytes: &[u8], base: u64, starts: &mut Vec<u64>) {

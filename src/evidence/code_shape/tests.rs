@@ -122,6 +122,18 @@ fn what_a_sweep_leaves_out_has_no_functions() {
 }
 
 #[test]
+fn code_that_the_file_does_not_hold_is_not_said_to_be_left_out_by_a_limit() {
+    let whole = Image::open(Input::memory(&shape_file!("gcc-O0-noeh")[..]), &Limits::default()).unwrap();
+    let text = whole.section(".text").unwrap();
+    let cut = (text.offset + text.size / 2) as usize;
+    let image = Image::open(Input::memory(&shape_file!("gcc-O0-noeh")[..cut]), &Limits::default()).unwrap();
+    let shape = judge(&image, &functions::read(&image).functions, &Selection::All);
+    let codes: Vec<&str> = shape.problems.iter().map(|problem| problem.code.as_str()).collect();
+    assert_eq!(codes, ["unreadable-text"]);
+    assert_eq!(shape.bytes_left_out, 0);
+}
+
+#[test]
 fn returns_through_a_thunk_are_no_tail_calls() {
     let shape = judge_all(shape_file!("gcc-O0-thunk"));
     assert_eq!((shape.verdict.clone(), shape.totals.tail_calls), (Verdict::O0, 0));

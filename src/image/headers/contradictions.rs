@@ -25,7 +25,7 @@ pub(super) fn report(
     tables: &[Range<u64>],
     problems: &mut Vec<Problem>,
 ) {
-    let placed = |s: &Section| is_allocated(s) && s.kind == elf::SHT_PROGBITS;
+    let placed = |s: &Section| s.is_allocated() && s.kind == elf::SHT_PROGBITS;
     // Separate debug files keep addresses and sizes without the bytes.
     if header.kind == elf::ET_CORE || !sections.is_empty() && !sections.iter().any(placed) {
         return;
@@ -42,7 +42,7 @@ pub(super) fn report(
         of_sections.push(misplaced(sections, &loads));
         of_sections.push(entry_outside(header, sections, &loads));
         of_sections.push(uncounted(sections, &loads, &mut gaps));
-        of_sections.push(forgotten(sections, |s| !is_allocated(s), &mut gaps));
+        of_sections.push(forgotten(sections, |s| !s.is_allocated(), &mut gaps));
     }
     problems.extend(incongruent(segments).map(|why| Problem::damage("damaged-program-headers", why)));
     let of_sections = of_sections.into_iter().flatten();
@@ -51,10 +51,6 @@ pub(super) fn report(
 
 fn name(section: &Section) -> String {
     format!("section {} {}", section.index, String::from_utf8_lossy(&section.name))
-}
-
-fn is_allocated(section: &Section) -> bool {
-    section.flags & elf::SHF_ALLOC.0 != 0
 }
 
 /// The bytes of a section in the file, as far as they are there.
@@ -154,7 +150,7 @@ fn misplaced(sections: &[Section], loads: &Loads<'_>) -> Option<String> {
     };
     // Thread-local zeros take no room in memory.
     let checked =
-        |s: &&Section| is_allocated(s) && s.size > 0 && (s.has_data() || s.flags & elf::SHF_TLS.0 == 0);
+        |s: &&Section| s.is_allocated() && s.size > 0 && (s.has_data() || s.flags & elf::SHF_TLS.0 == 0);
     sections.iter().filter(checked).find_map(|s| Some(format!("{} {}", name(s), wrong(s)?)))
 }
 
@@ -174,7 +170,7 @@ fn entry_outside(header: &Header, sections: &[Section], loads: &Loads<'_>) -> Op
 /// editors like patchelf where they moved the dynamic linker's tables from.
 fn uncounted(sections: &[Section], loads: &Loads<'_>, gaps: &mut Gaps<'_>) -> Option<String> {
     let mut placed: Vec<&Section> =
-        sections.iter().filter(|s| is_allocated(s) && s.has_data() && s.size > 0).collect();
+        sections.iter().filter(|s| s.is_allocated() && s.has_data() && s.size > 0).collect();
     placed.sort_by_key(|s| (s.address, s.size));
     for segment in &loads.0 {
         let executable = segment.flags & elf::PF_X.0 != 0;

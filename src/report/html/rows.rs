@@ -58,6 +58,15 @@ pub(super) fn rows(facts: &Facts, most: usize) -> (Vec<Row>, Vec<Rest>) {
     let cut: u64 = rows.iter().skip(most).fold(0u64, |sum, row| sum.saturating_add(row.bytes));
     rows.truncate(most);
     let text = facts.optimization.text;
+    // Functions of the start code may be among the rows, or such as have no level of their own in code of a known level;
+    // nothing is drawn twice.
+    let drawn = rows.iter().map(|row| row.bytes).fold(cut, u64::saturating_add);
+    let mut left = text.bytes.saturating_sub(drawn);
+    let mut of_left = |bytes: u64| {
+        let bytes = bytes.min(left);
+        left -= bytes;
+        bytes
+    };
     // What the account knows of a level and no row shows is drawn in that level's colour.
     let mut rest: Vec<Rest> = facts
         .optimization
@@ -66,7 +75,9 @@ pub(super) fn rows(facts: &Facts, most: usize) -> (Vec<Row>, Vec<Rest>) {
         .map(|share| Rest {
             name: "code of this level that is not listed",
             level: share.level.as_str(),
-            bytes: share.text_bytes.saturating_sub(listed.get(&share.level).copied().unwrap_or_default()),
+            bytes: of_left(
+                share.text_bytes.saturating_sub(listed.get(&share.level).copied().unwrap_or_default()),
+            ),
             fill: share.level.as_str(),
         })
         .collect();
@@ -74,17 +85,12 @@ pub(super) fn rows(facts: &Facts, most: usize) -> (Vec<Row>, Vec<Rest>) {
     let of_toolchain = facts.units.iter().flatten().filter(|unit| in_runtime(unit));
     let listed_runtime = of_toolchain.fold(0u64, |sum, unit| sum.saturating_add(unit.text_bytes));
     rest.push(plain("units not listed here", cut, "none"));
-    // Functions of the start code may be among the rows; nothing is drawn twice.
-    let drawn = rows.iter().map(|row| row.bytes).chain(rest.iter().map(|rest| rest.bytes));
-    let mut left = text.bytes.saturating_sub(drawn.fold(0u64, u64::saturating_add));
     for (name, bytes) in [
         ("toolchain start code, stubs and thunks", text.runtime.saturating_sub(listed_runtime)),
         ("padding", text.padding),
         ("code without a level of its own", u64::MAX),
     ] {
-        let bytes = bytes.min(left);
-        left -= bytes;
-        rest.push(plain(name, bytes, "none"));
+        rest.push(plain(name, of_left(bytes), "none"));
     }
     (rows, rest.into_iter().filter(|rest| rest.bytes > 0).collect())
 }

@@ -136,7 +136,7 @@ pub(super) fn level_style(level: Level) -> anstyle::Style {
     }
 }
 
-/// How nginx's filters hand over; shown only where symbols name them, since elsewhere it says little.
+/// How nginx's filters hand over; shown only where they were found, since the share among all functions says little.
 fn tail_calls(out: &mut String, facts: &Facts, options: Options) {
     let Some(calls) = facts.optimization.tail_calls.as_ref().filter(|c| c.scope == "filter-chain") else {
         return;
