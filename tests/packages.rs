@@ -5,6 +5,7 @@
 mod common;
 
 use common::{json, run, testdata};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 fn program() -> Vec<u8> {
@@ -112,6 +113,27 @@ fn a_hostile_entry_is_refused_by_name_and_the_rest_is_audited() {
     assert!(run.stdout.contains("PASS  ") && run.stdout.contains("hostile.tar!/good"), "{}", run.stdout);
     let names = |folder: &Path| std::fs::read_dir(folder).expect("a folder").count();
     assert_eq!((names(directory.path()), names(&inside)), (1, 1), "nothing is unpacked");
+}
+
+#[test]
+fn a_package_that_was_not_opened_does_not_pass() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let inner = tar(&[("innermost.tar", &tar(&[("bad", &program())])), ("text", b"text")]);
+    let bytes = tar(&[("good", &program()), ("inner.tar", &inner)]);
+    let target = write(directory.path(), "mix.tar", &bytes);
+    let whole: [&OsStr; 3] = ["check".as_ref(), "--no-config".as_ref(), target.as_os_str()];
+    let run = common::run(whole);
+    assert_eq!(run.status, 2, "{}{}", run.stdout, run.stderr);
+    let named = "mix.tar!/inner.tar!/innermost.tar";
+    let why = "a package inside a package of this one, not opened";
+    assert!(run.stderr.contains(named) && run.stderr.contains(why), "{}", run.stderr);
+    assert!(run.stdout.contains("1 not ELF"), "the text: {}", run.stdout);
+    let (status, report) = json(whole);
+    assert_eq!((status, &report["summary"]["skipped"]), (2, &1.into()), "{report}");
+    assert_ne!(report["verdict"], "pass");
+    // The others may be named.
+    let good = format!("{}!/good", target.display());
+    assert_eq!(common::run(["check", "--no-config", &good]).status, 0);
 }
 
 #[test]

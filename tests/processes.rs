@@ -143,6 +143,37 @@ fn a_file_moved_aside_for_another_is_not_the_installed_one() {
 }
 
 #[test]
+fn a_file_started_through_a_link_that_leads_to_it_was_not_moved() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = |name: &str| directory.path().join(name);
+    for folder in ["bin", "opt"] {
+        std::fs::create_dir(place(folder)).unwrap();
+    }
+    let link = place("bin/zz-linked");
+    std::os::unix::fs::symlink("../opt/zz-linked.bak", &link).unwrap();
+    let program = copy(&place("opt"), "zz-linked.bak");
+    std::fs::copy("/bin/true", place("opt/zz-linked")).unwrap();
+    let server = Running::start(&program, link.to_str().unwrap());
+    let (_, facts) = inspect(&server.target());
+    assert_eq!(
+        (&facts["process"]["deleted"], &facts["process"]["same_file"]),
+        (&false.into(), &true.into()),
+        "{facts}"
+    );
+    assert!(!check(&server.target()).stdout.contains("stale-process"));
+    // The link leads to the new file by now: what runs was moved aside.
+    std::fs::remove_file(&link).unwrap();
+    std::os::unix::fs::symlink("../opt/zz-linked", &link).unwrap();
+    let (_, facts) = inspect(&server.target());
+    assert_eq!(facts["process"]["same_file"], false, "{facts}");
+    assert!(check(&server.target()).stdout.contains("stale-process"));
+    // And to something else: nothing is said of it.
+    std::fs::remove_file(&link).unwrap();
+    std::os::unix::fs::symlink("/bin/sh", &link).unwrap();
+    assert!(!check(&server.target()).stdout.contains("stale-process"));
+}
+
+#[test]
 fn a_deleted_file_is_audited_and_reported() {
     let directory = tempfile::tempdir().expect("a directory");
     let program = copy(directory.path(), "zz");
@@ -297,6 +328,42 @@ fn without_permission_processes_are_counted_and_the_capability_named() {
     let number = unprivileged(&["inspect", &running.target()]);
     assert_eq!(number.status, 2);
     assert!(number.stderr.contains("CAP_SYS_PTRACE"), "{}", number.stderr);
+}
+
+#[test]
+fn a_library_under_another_mount_is_not_taken_for_the_one_that_runs() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("mappings");
+    let mut library = maps.lines().filter_map(|line| line.split_whitespace().last());
+    let Some(library) = library.find(|name| name.contains("libgcc_s.so")) else { return };
+    for name in ["libzz.so", "other.so"] {
+        std::fs::copy(library, directory.path().join(name)).expect("copied");
+    }
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(directory.path(), mode).expect("may be entered");
+    let program = copy(directory.path(), "zz-mounted");
+    let ours = flagaudit();
+    let become_nobody = "setpriv --reuid 65534 --regid 65534 --clear-groups";
+    let script = format!(
+        "cd '{0}' && {become_nobody} '{1}' --version >/dev/null || exit 77
+        {become_nobody} env LD_PRELOAD='{0}/libzz.so' '{2}' 60 & pid=$!
+        until grep -q libzz.so /proc/$pid/maps; do kill -0 $pid || exit 77; sleep 0.05; done
+        {become_nobody} '{1}' check --no-config -f json pid:$pid >before.json
+        mount --bind other.so libzz.so && {become_nobody} '{1}' check --no-config -f json pid:$pid >after.json
+        kill $pid; test -s after.json || exit 77",
+        directory.path().display(),
+        ours.get_program().to_string_lossy(),
+        program.display(),
+    );
+    let status = Command::new("unshare").args(["-m", "sh", "-c", &script]).stderr(Stdio::null()).status();
+    if !status.is_ok_and(|status| status.success()) {
+        return; // Not the superuser, or the program lies where only the superuser may read.
+    }
+    let report =
+        |name: &str| -> String { std::fs::read_to_string(directory.path().join(name)).expect("a report") };
+    assert!(!report("before.json").contains("libraries-unknown"), "{}", report("before.json"));
+    let after = report("after.json");
+    assert!(after.contains("libraries-unknown") && after.contains("libzz.so is the library"), "{after}");
 }
 
 #[test]

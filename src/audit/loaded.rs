@@ -51,6 +51,7 @@ impl Running {
         if let Some(process) = &mut facts.process {
             process.replaced = replaced;
         }
+        facts.problems.extend(self.unsure());
         let is_module = facts.product.as_ref().is_some_and(|product| product.name == "nginx-module");
         let Some(nginx) = facts.nginx.as_mut().filter(|_| !is_module) else { return };
         // The configuration may name a module by a link, as Debian's does; what is mapped has its real name.
@@ -88,6 +89,22 @@ impl Running {
         }
     }
 
+    /// A notice of libraries that are perhaps not the ones at their names, which is known only to who may read what is
+    /// mapped.
+    fn unsure(&self) -> Option<Problem> {
+        let unsure = |file: &&Mapped| is_library(file) && !file.replaced;
+        let mut unread =
+            self.files.iter().filter(unsure).filter_map(|file| Some((file, file.bytes.as_ref().err()?)));
+        let (first, why) = unread.next()?;
+        let more = match unread.count() {
+            0 => String::new(),
+            more => format!(" (and {more} more)"),
+        };
+        let path = first.path.display();
+        let message = format!("it is not known whether {path}{more} is the library that is mapped: {why}");
+        Some(Problem::notice(Problem::LIBRARIES_UNKNOWN, message))
+    }
+
     /// The files as targets.
     pub(super) fn subjects(self, subject: &Subject) -> Vec<Subject> {
         let by = subject.shown();
@@ -117,10 +134,14 @@ impl Running {
     }
 }
 
+fn is_library(file: &Mapped) -> bool {
+    file.path.to_string_lossy().contains(".so")
+}
+
 /// Whether a library runs that is not the one at its name now. The same build copied anew is the same library. A file
 /// that still has its name is another one only if both are known to differ.
 fn is_replaced(file: &Mapped, limits: &Limits) -> bool {
-    if !file.path.to_string_lossy().contains(".so") {
+    if !is_library(file) {
         return false;
     }
     let id = |input: &Input| Some(hexadecimal(&notes::build_id(&Image::open(input.clone(), limits).ok()?)?));
@@ -170,6 +191,33 @@ pub(super) fn resolved(subject: &Subject, facts: &mut Facts, options: &Options) 
 mod tests {
     use super::*;
     use crate::target::process;
+
+    #[test]
+    fn a_library_that_cannot_be_read_and_is_perhaps_another_is_said() {
+        let own = process::open(std::process::id(), &Limits::default()).unwrap();
+        let own = Subject::process(own);
+        let mapped = |path: &str, replaced: bool, known: bool| Mapped {
+            path: path.into(),
+            replaced,
+            bytes: if known { Ok((Input::memory(Vec::new()), (1, 2))) } else { Err("not permitted".into()) },
+            on_disk: None,
+        };
+        let told = |files: Vec<Mapped>| -> Vec<String> {
+            let mut facts = crate::audit::blank(&own);
+            Running { files, problem: None }.tell(&own, &mut facts, &Options::default());
+            assert!(facts.problems.iter().all(|problem| problem.code == Problem::LIBRARIES_UNKNOWN));
+            facts.problems.into_iter().map(|problem| problem.message).collect()
+        };
+        let others = || vec![mapped("/lib/liba.so", false, true), mapped("/cache/locale", false, false)];
+        assert!(told(others()).is_empty());
+        // What was deleted is known to be another.
+        assert!(told(vec![mapped("/lib/libb.so", true, false)]).is_empty());
+        let unsure = mapped("/lib/libc.so.6", false, false);
+        let said = "it is not known whether /lib/libc.so.6 is the library that is mapped: not permitted";
+        assert_eq!(told([others(), vec![unsure.clone()]].concat()), [said]);
+        let two = told(vec![unsure.clone(), unsure]);
+        assert!(two.len() == 1 && two[0].contains("/lib/libc.so.6 (and 1 more) is"), "{two:?}");
+    }
 
     #[test]
     fn another_process_under_the_same_number_is_not_asked_for_its_libraries() {

@@ -109,7 +109,6 @@ impl TargetArguments {
             Err(subject) => expanded.subjects.push(*subject),
             Ok(package) => {
                 expanded.summary.skipped += package.skipped;
-                expanded.notes.extend(package.notes.iter().map(|note| format!("{shown}: {note}")));
                 if package.subjects.is_empty() {
                     expanded.notes.push(format!("{shown}: no ELF file in this package"));
                     expanded.incomplete |= !self.allow_empty;

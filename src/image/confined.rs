@@ -101,12 +101,6 @@ impl Directory {
         File::from(below(&self.0, path, LOOK | OFlags::NOFOLLOW)?).metadata()
     }
 
-    /// Whether a directory is at a path.
-    pub fn is_directory(&self, path: &Path) -> bool {
-        let handle = below(&self.0, path, LOOK | OFlags::NOFOLLOW);
-        handle.is_ok_and(|handle| kind_of(&handle).is_ok_and(|(kind, _)| kind == FileType::Directory))
-    }
-
     /// What is in a directory, in no order; an error is the last entry.
     pub fn entries(&self, path: &Path) -> io::Result<impl Iterator<Item = io::Result<Entry>> + use<>> {
         let handle = below(&self.0, path, READ | OFlags::DIRECTORY)?;
@@ -187,11 +181,6 @@ impl Below {
     /// Opens it, if it is a directory.
     pub fn directory(&self) -> io::Result<Directory> {
         self.directory.directory(&self.path)
-    }
-
-    /// Whether it is a directory.
-    pub fn is_directory(&self) -> bool {
-        self.directory.is_directory(&self.path)
     }
 
     /// What is in it, if it is a directory.
@@ -366,12 +355,11 @@ mod tests {
             names
         };
         assert_eq!(names(&found), ["climbs", "debug", "file"]);
-        assert!(found.is_directory() && !top.is_directory(Path::new("lib")));
         let file = top.find(Path::new("/lib/file")).unwrap();
         assert_eq!(io::read_to_string(file.open().unwrap()).unwrap(), "inside");
         std::fs::rename(root.join("usr/lib"), root.join("usr/old")).unwrap();
         symlink(directory.path().join("usr/lib"), root.join("usr/lib")).unwrap();
-        assert!(found.entries().is_err() && !found.is_directory());
+        assert!(found.entries().is_err() && found.directory().is_err());
         assert!(file.open().is_err());
         // The directory itself may be moved: the handle is of the directory, not of its name.
         std::fs::rename(root, directory.path().join("elsewhere")).unwrap();

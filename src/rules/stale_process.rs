@@ -29,8 +29,8 @@
 //!
 //! # Limits
 //!
-//! Two different files without build-ids cannot be compared. Where it may not be read which libraries a process runs, or the
-//! process ended meanwhile, the rule is not checked. A library that was written over in place is not seen: it is the file that
+//! Two different files without build-ids cannot be compared. Where it may not be read which libraries a process runs, or
+//! whether those at their names are the ones that it runs, or the process ended meanwhile, the rule is not checked. A library that was written over in place is not seen: it is the file that
 //! runs.
 
 use super::Rule;

@@ -11,9 +11,6 @@ use crate::limits::Limits;
 use std::collections::HashSet;
 use std::io::Read;
 
-/// Most entries of one target that are refused by name; more are counted.
-const MOST_REFUSED: usize = 1000;
-
 mod contents;
 mod cpio;
 mod layers;
@@ -26,7 +23,7 @@ mod tree;
 
 pub use shelf::Shelf;
 
-use contents::{Contents, Found};
+use contents::{Contents, Found, MOST_REFUSED};
 use room::Room;
 
 /// What a package holds.
@@ -36,8 +33,6 @@ pub struct Package {
     pub subjects: Vec<Subject>,
     /// Files that are no programs.
     pub skipped: u64,
-    /// What is worth saying and is no fault of the package.
-    pub notes: Vec<String>,
 }
 
 /// Opens a target as a package. `Err` gives it back as it is if it is none, with its bytes where they could be read
@@ -63,18 +58,11 @@ pub fn open(subject: Subject, limits: &Limits) -> Result<Package, Box<Subject>> 
     if contents.not_an_archive {
         return Err(Box::new(subject));
     }
-    let mut deeper = Vec::new();
     let contents = match layers::image(&contents, room) {
         Some(image) => image,
-        None => nested(contents, room, &mut deeper),
+        None => nested(contents, room),
     };
-    let mut package = package(&subject, contents);
-    if let [first, rest @ ..] = &deeper[..] {
-        let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
-        let what = if rest.is_empty() { "a package" } else { "packages" };
-        package.notes.push(format!("{what} inside a package of this one, not opened: {first}{more}"));
-    }
-    Ok(package)
+    Ok(package(&subject, contents))
 }
 
 fn read(input: &Input, kind: Kind, room: &Room) -> Contents {
@@ -89,8 +77,8 @@ fn read(input: &Input, kind: Kind, room: &Room) -> Contents {
     }
 }
 
-/// Packages inside a package are opened once, and no deeper: those are named in `deeper`.
-fn nested(mut outer: Contents, room: &Room, deeper: &mut Vec<String>) -> Contents {
+/// Packages inside a package are opened once, and no deeper: those are refused, for what is in them is not known.
+fn nested(mut outer: Contents, room: &Room) -> Contents {
     let mut found = Vec::new();
     let mut ids = outer.found.len();
     for mut one in std::mem::take(&mut outer.found) {
@@ -127,35 +115,59 @@ fn nested(mut outer: Contents, room: &Room, deeper: &mut Vec<String>) -> Content
         for inner in contents.found {
             let name =
                 if inner.name.is_empty() { one.name.clone() } else { format!("{}!{}", one.name, inner.name) };
-            match &inner.bytes {
-                Ok(input) if !inner.is_program => {
-                    outer.skipped += 1;
-                    if holds_programs(input, room) {
-                        deeper.push(name);
+            let id = base + inner.id;
+            let bytes = match &inner.bytes {
+                Ok(input) if !inner.is_program => match deeper(input, room) {
+                    Deeper::Nothing => {
+                        outer.skipped += 1;
+                        continue;
                     }
-                }
-                _ => found.push(Found { name, id: base + inner.id, ..inner }),
-            }
+                    Deeper::Program => program(input, room),
+                    Deeper::Package => Err("a package inside a package of this one, not opened".to_owned()),
+                },
+                _ => inner.bytes,
+            };
+            found.push(Found { name, is_program: bytes.is_ok(), bytes, id });
         }
     }
     outer.found = found;
     outer
 }
 
-/// Whether this is a package or an archive, or a compressed program, and not a compressed text.
-fn holds_programs(input: &Input, room: &Room) -> bool {
+/// What a file of a package inside a package is, by its beginning.
+enum Deeper {
+    /// No package, or a compressed text.
+    Nothing,
+    /// One compressed program, as kernel modules are.
+    Program,
+    Package,
+}
+
+fn deeper(input: &Input, room: &Room) -> Deeper {
     match kind(input) {
-        None => false,
+        None => Deeper::Nothing,
         Some(Kind::Stream) => {
             let mut start = Vec::new();
             let read = stream::open(input, room).and_then(|stream| stream.take(512).read_to_end(&mut start));
-            let start = Input::memory(start);
-            let mut magic = [0; 4];
-            let program = start.read_at(0, &mut magic).is_ok() && magic == object::elf::ELFMAG;
-            read.is_ok() && (program || kind(&start).is_some_and(|kind| kind != Kind::Stream))
+            if read.is_err() {
+                return Deeper::Nothing;
+            }
+            if start.starts_with(&object::elf::ELFMAG) {
+                return Deeper::Program;
+            }
+            match kind(&Input::memory(start)) {
+                None | Some(Kind::Stream) => Deeper::Nothing,
+                Some(_) => Deeper::Package,
+            }
         }
-        Some(_) => true,
+        Some(_) => Deeper::Package,
     }
+}
+
+/// Decompresses one program.
+fn program(input: &Input, room: &Room) -> Result<Input, String> {
+    let stream = stream::open(input, room).map_err(|error| error.to_string())?;
+    room.keep(stream, room.limits.stream_bytes).map_err(|error| error.to_string())
 }
 
 fn package(subject: &Subject, contents: Contents) -> Package {

@@ -201,7 +201,9 @@ pub fn open(pid: u32, limits: &Limits) -> Result<Running, Absent> {
     let line = command_line(&folder).unwrap_or_default();
     let parent =
         runs_the_same(before.parent, identity).then(|| command_line(&proc_of(before.parent))).flatten();
-    let file = named_file(&text, identity, &root, [Some(&line), parent.as_ref()].into_iter().flatten());
+    let directory = std::fs::read_link(folder.join("cwd")).ok();
+    let lines = [Some(&line), parent.as_ref()].into_iter().flatten();
+    let file = named_file(&text, identity, &root, lines, directory.as_deref());
     Ok(Running {
         process: Process {
             pid,
@@ -220,11 +222,7 @@ pub fn open(pid: u32, limits: &Limits) -> Result<Running, Absent> {
         identity,
         place: file.place,
         root: if own_root { None } else { Some(root) },
-        command_line: CommandLine {
-            own: line,
-            parent,
-            directory: std::fs::read_link(folder.join("cwd")).ok(),
-        },
+        command_line: CommandLine { own: line, parent, directory },
     })
 }
 
@@ -268,12 +266,14 @@ struct NamedFile {
     on_disk: Option<Input>,
 }
 
-/// What is at the name of a running program. `lines` are command lines that it was started by.
+/// What is at the name of a running program. `lines` are command lines that it was started by, `directory` is the one
+/// that it is in.
 fn named_file<'a>(
     text: &Path,
     identity: (u64, u64),
     root: &Path,
     mut lines: impl Iterator<Item = &'a Vec<u8>>,
+    directory: Option<&Path>,
 ) -> NamedFile {
     // The name is seen from the reader's root or, for a process that has another root, from there.
     let at = |place: &Path| -> Option<(Input, (u64, u64))> {
@@ -287,10 +287,18 @@ fn named_file<'a>(
     if let Some((input, found)) = &whole
         && *found == identity
     {
-        let moved = lines.find_map(|line| moved_from(text, line)).and_then(|name| Some((at(&name)?, name)));
-        if let Some(((input, found), name)) = moved
-            && found != identity
-        {
+        let moved = lines.find_map(|line| {
+            let started = started_by(line)?;
+            let name = moved_from(text, started)?;
+            let (input, beside) = at(&name)?;
+            // It may have been started through a link, which leads to the running file still, or by now to something
+            // that has to do with neither file.
+            let given = directory.unwrap_or(Path::new("/")).join(started);
+            let given = at(&given).map(|(_, found)| found);
+            let by_link = given == Some(identity) || (started.is_absolute() && given != Some(beside));
+            (beside != identity && !by_link).then_some((input, name))
+        });
+        if let Some((input, name)) = moved {
             return NamedFile {
                 place: text.to_path_buf(),
                 started_as: Some(name),
@@ -331,8 +339,8 @@ fn named_file<'a>(
     }
 }
 
-/// The name that a program was started by, if its file was moved aside since: its own name with a usual ending.
-fn moved_from(place: &Path, line: &[u8]) -> Option<PathBuf> {
+/// The name that a program was started by, as its command line has it.
+fn started_by(line: &[u8]) -> Option<&Path> {
     let first = line.split(|byte| *byte == 0).next()?;
     // Titles that programs give themselves hold the name as well: `nginx: master process /usr/sbin/nginx -g ...`.
     let mut words = first.split(|byte| *byte == b' ');
@@ -340,7 +348,12 @@ fn moved_from(place: &Path, line: &[u8]) -> Option<PathBuf> {
         title if title.ends_with(b":") => words.nth(2)?,
         _ => first,
     };
-    let started = Path::new(OsStr::from_bytes(first)).file_name()?;
+    Some(Path::new(OsStr::from_bytes(first)))
+}
+
+/// The name that a program's file had, if it was moved aside since it was started: its own name with a usual ending.
+fn moved_from(place: &Path, started: &Path) -> Option<PathBuf> {
+    let started = started.file_name()?;
     let name = place.file_name()?.as_bytes();
     let aside = MOVED_ASIDE.iter().any(|ending| name.strip_suffix(*ending) == Some(started.as_bytes()));
     aside.then(|| place.with_file_name(started))
@@ -442,7 +455,7 @@ mod tests {
 
     #[test]
     fn a_program_moved_aside_was_started_by_its_name() {
-        let at = |place: &str, line: &[u8]| moved_from(Path::new(place), line);
+        let at = |place: &str, line: &[u8]| moved_from(Path::new(place), started_by(line)?);
         let wanted = Some(PathBuf::from("/opt/sbin/nginx"));
         assert_eq!(at("/opt/sbin/nginx.old", b"./nginx\0-p\0.\0"), wanted);
         assert_eq!(at("/opt/sbin/nginx.old", b"nginx: master process /opt/sbin/nginx -p ."), wanted);

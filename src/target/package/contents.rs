@@ -8,13 +8,13 @@ use std::io::{self, BufReader, Read};
 use tar::{Archive, EntryType};
 
 /// Longest name or link target, in bytes; longer ones are refused (Linux `PATH_MAX`).
-const MOST_NAME: u64 = 4096;
+pub(super) const MOST_NAME: u64 = 4096;
 /// Largest extended header, in bytes.
 const MOST_HEADER: u64 = 1 << 20;
-/// Largest manifest of an image kept, in bytes.
-const MOST_MANIFEST: u64 = 8 << 20;
-/// Most entries of one archive that are refused by name; more are counted.
-const MOST_REFUSED: usize = 1000;
+/// Largest manifest of an image kept and read, in bytes.
+pub(super) const MOST_MANIFEST: u64 = 8 << 20;
+/// Most entries of one archive, and of one target, that are refused by name; more are counted.
+pub(super) const MOST_REFUSED: usize = 1000;
 /// Bytes of a file by which it is recognised.
 const START: usize = 512;
 

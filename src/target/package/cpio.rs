@@ -1,6 +1,6 @@
 //! The entries of a cpio archive in the "new ASCII" form, as RPM packages hold it (cpio(5)).
 
-use super::contents::{Contents, Keeper, clean};
+use super::contents::{Contents, Keeper, MOST_NAME, clean};
 use super::room::Room;
 use super::stream::Stream;
 use std::collections::HashMap;
@@ -8,8 +8,6 @@ use std::io::{self, BufReader, Read};
 
 /// Magic number, then thirteen numbers of eight hexadecimal digits.
 const HEADER: usize = 110;
-/// Longest name accepted, in bytes (Linux `PATH_MAX`).
-const MOST_NAME: u64 = 4096;
 /// The name of the entry that ends the archive.
 const TRAILER: &[u8] = b"TRAILER!!!";
 /// The kind of file in a mode (`S_IFMT`), and a regular one (`S_IFREG`).

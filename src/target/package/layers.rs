@@ -1,6 +1,6 @@
 //! Container images: which archives inside an archive are layers, and in what order.
 
-use super::contents::{self, Contents, Found, clean};
+use super::contents::{self, Contents, Found, MOST_MANIFEST, clean};
 use super::room::Room;
 use super::tree::Tree;
 use super::{Kind, kind, stream};
@@ -12,8 +12,6 @@ use std::rc::Rc;
 const MOST_LAYERS: usize = 512;
 /// Most images in one archive.
 const MOST_IMAGES: usize = 64;
-/// Largest manifest, in bytes.
-const MOST_MANIFEST: u64 = 8 << 20;
 /// How deep an index of OCI may point to another.
 const MOST_INDICES: usize = 3;
 

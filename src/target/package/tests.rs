@@ -83,18 +83,34 @@ fn hard_links_are_one_program_and_packages_are_opened_once() {
     header.set_cksum();
     builder.append(&header, &[][..]).unwrap();
     let innermost = tar(&[("deep", ELF)]);
-    let inner = tar(&[("c", ELF), ("innermost.tar", &innermost)]);
+    let packed = gzip(ELF);
+    let inner = tar(&[
+        ("c", ELF),
+        ("d.gz", &packed),
+        ("innermost.tar", &innermost),
+        ("innermost.tgz", &gzip(&innermost)),
+        ("text.gz", &gzip(b"text")),
+    ]);
     append(&mut builder, "inner.tar.gz", &gzip(&inner));
     append(&mut builder, "texts.tar", &tar(&[("text.gz", &gzip(b"text")), ("text", b"text")]));
     let bytes = builder.into_inner().unwrap();
     let package = open_bytes(bytes.clone(), &Limits::default()).unwrap();
-    assert_eq!(package.skipped, 3, "the innermost package and two texts");
-    assert_eq!(
-        package.notes,
-        ["a package inside a package of this one, not opened: /inner.tar.gz!/innermost.tar"]
-    );
+    assert_eq!(package.skipped, 3, "three texts");
     let (found, refused) = seen(bytes, &Limits::default());
-    assert_eq!((found, refused), (vec!["/a".to_owned(), "/inner.tar.gz!/c".to_owned()], vec![]));
+    assert_eq!(found, ["/a", "/inner.tar.gz!/c", "/inner.tar.gz!/d.gz"]);
+    let why = "a package inside a package of this one, not opened";
+    let innermost = ["tar", "tgz"].map(|end| (format!("/inner.tar.gz!/innermost.{end}"), why.to_owned()));
+    assert_eq!(refused, innermost);
+}
+
+#[test]
+fn packages_that_are_not_opened_are_bounded_in_number() {
+    let innermost = tar(&[("deep", ELF)]);
+    let names: Vec<String> = (0..MOST_REFUSED + 3).map(|number| format!("{number}.tar")).collect();
+    let files: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), &innermost[..])).collect();
+    let (_, refused) = seen(tar(&[("inner.tar", &tar(&files))]), &Limits::default());
+    assert_eq!(refused.len(), MOST_REFUSED + 1);
+    assert_eq!(refused.last().unwrap().1, "3 more entries are refused");
 }
 
 fn symlink(builder: &mut tar::Builder<Vec<u8>>, name: &str, target: &str) {
