@@ -167,6 +167,24 @@ fn limits_are_hit_where_one_walk_hits_them_which_reads_texts_last() {
     }
 }
 
+#[test]
+fn abbreviations_are_looked_for_as_long_as_by_one_walk() {
+    // Each unit has a table of its own, which overlaps with those of all others and has what it looks for at its end.
+    let abbreviations = [&[2, 0x2e, 0, 0, 0].repeat(13_000)[..], PLAIN].concat();
+    let unit = |index: u32| {
+        let mut contents = b"\x01u.c\0cc -O2\0".to_vec();
+        contents.resize(16_000, 0xcc);
+        unit4(5 * index, &contents)
+    };
+    let info: Vec<u8> = (0..1400).flat_map(unit).collect();
+    let sections: [(&str, &[u8]); 2] = [(".debug_info", &info), (".debug_abbrev", &abbreviations)];
+    let mut image = with(&sections, &Limits::default());
+    let one = read(&image, None);
+    assert!(one.units.len() > 1000 && one.units.len() < 1400, "{}", one.units.len());
+    image.workers = 3;
+    assert_eq!(read(&image, None), one);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
     #[test]
