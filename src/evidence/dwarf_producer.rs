@@ -90,6 +90,13 @@ pub struct DwarfUnits {
 /// Reads all units of `image`, which may be a linked file, a separate debug file, a relocatable file, a
 /// `.dwo` or a `.dwp`. `supplementary` is the file that `dwz` moved common strings to (`.gnu_debugaltlink`).
 pub fn read(image: &Image, supplementary: Option<&Image>) -> DwarfUnits {
+    let read = read_with(image, supplementary, image.workers);
+    read.or_else(|| read_with(image, supplementary, 1)).unwrap_or_default()
+}
+
+/// Reads all units with so many threads. `None`: there were several, and a limit was hit or nearly so. Where one thread comes to
+/// it is then not known.
+fn read_with(image: &Image, supplementary: Option<&Image>, workers: usize) -> Option<DwarfUnits> {
     let mut out = DwarfUnits::default();
     let mut notes = Notes::new(&image.limits);
     let mut budget = Budget::new(&image.limits);
@@ -125,12 +132,18 @@ pub fn read(image: &Image, supplementary: Option<&Image>) -> DwarfUnits {
                 break;
             }
             let mut at = Some(0);
-            for share in shares::ahead(image, family, section, &data, &sections) {
+            let ahead = shares::ahead(image, workers, family, section, &data, &sections, &mut budget);
+            if budget.is_overdrawn() {
+                return None;
+            }
+            out.units.reserve_exact(ahead.iter().map(|share| share.units.len()).sum());
+            for share in ahead {
                 at = at.and_then(|at| {
                     walk::walk(&data, at..share.start, &mut sections, &mut out, &mut notes, &mut budget)
                 });
-                if at == Some(share.start) && budget.grant(&image.limits, &share.budget) {
+                if at == Some(share.start) {
                     at = Some(share.end);
+                    sections.abbreviations.go_on_behind(share.searched);
                     out.units.extend(share.units);
                 }
             }
@@ -140,10 +153,13 @@ pub fn read(image: &Image, supplementary: Option<&Image>) -> DwarfUnits {
             walk::tell_cut(&data, &mut notes);
         }
         text::resolve(&mut sections, &mut out.units, &mut notes, &mut budget);
+        if budget.is_overdrawn() || budget.is_common() && sections.searched_much(&mut notes) {
+            return None;
+        }
     }
     out.versions = out.units.iter().map(|unit| unit.version).collect();
     out.versions.sort_unstable();
     out.versions.dedup();
     notes.finish(&mut out);
-    out
+    Some(out)
 }

@@ -189,7 +189,7 @@ fn walk<'i>(
     let mut table = Table::default();
     for index in chosen {
         let Some(at) = units.get(index).map(|unit| unit.at.offset) else { continue };
-        if budget.steps == 0 {
+        if !budget.has_steps() {
             notes.damage("too-many-debug-attributes", || {
                 format!("units from {name}+{at:#x} on are not walked")
             });
@@ -216,7 +216,7 @@ fn walk<'i>(
         });
         if let Err(why) = result {
             let why = info.take_failure().unwrap_or(why);
-            let code = if budget.steps == 0 { "too-many-debug-attributes" } else { "damaged-debug-info" };
+            let code = if budget.has_steps() { "damaged-debug-info" } else { "too-many-debug-attributes" };
             notes.damage(code, || format!("unit at {name}+{at:#x}: {why}"));
         }
     }

@@ -89,6 +89,24 @@ fn units_are_understood_alike_by_any_number_of_threads() {
 }
 
 #[test]
+fn damaged_producers_are_told_alike_by_any_number_of_threads_and_each_once() {
+    // Many texts that differ behind what is shown of them, then some that differ in it.
+    let gcc = "GNU C17 12.2.0 -mtune=generic -march=x86-64 -g -O2 -fasynchronous-unwind-tables";
+    let words = |n: usize| match n {
+        0..1000 => format!("{gcc}-{n}\u{1}x"),
+        _ => format!("GNU C17 12.2.{n}\u{1}x"),
+    };
+    let units: Vec<_> =
+        (0..2000).map(|n| dwarf_unit(&format!("u{n}.c"), "/w", Some(words(n).as_str()))).collect();
+    let told = |workers: usize| units::understand(&units, None, workers).problems;
+    let one = told(1);
+    let mut messages: Vec<_> = one.iter().map(|problem| &problem.message).collect();
+    messages.dedup();
+    assert_eq!((one.len(), messages.len()), (8, 8), "{one:?}");
+    assert!([2, 3, 5, 8].into_iter().all(|workers| told(workers) == one));
+}
+
+#[test]
 fn a_processor_is_known_only_if_every_unit_tells() {
     let gcc = "GNU C17 12.2.0 -mtune=generic -march=x86-64 -g -O2";
     let of = |second: &str| {

@@ -115,11 +115,7 @@ pub fn understand(dwarf: &[DwarfUnit], member: Option<&str>, workers: usize) -> 
         result.origins.extend(some.origins.into_iter().map(|origin| index * share + origin));
         result.units.extend(some.units);
         result.libraries.extend(some.libraries);
-        for problem in some.problems {
-            if result.problems.len() < GARBLED && !result.problems.contains(&problem) {
-                result.problems.push(problem);
-            }
-        }
+        some.problems.into_iter().for_each(|problem| tell(&mut result.problems, problem));
         for (compiler, units) in named {
             *seen.entry(compiler).or_default() += units;
         }
@@ -136,6 +132,14 @@ pub fn understand(dwarf: &[DwarfUnit], member: Option<&str>, workers: usize) -> 
         .collect();
     result.compilers.sort_by(|a, b| b.units.cmp(&a.units).then_with(|| a.cmp(b)));
     result
+}
+
+/// Adds a problem if it is another than those told, and they are few. What is told of all is so among what is told of some:
+/// those that come first.
+fn tell(told: &mut Vec<Problem>, problem: Problem) {
+    if told.len() < GARBLED && !told.contains(&problem) {
+        told.push(problem);
+    }
 }
 
 /// Understands some of the units, and names their compilers with the number of units each.
@@ -196,11 +200,11 @@ fn understand_some(dwarf: &[DwarfUnit], member: Option<&str>) -> (Units, Vec<(Na
             of_producer(&of_words.producer, &of_words.compiler, kind, blank(name, comp_dir, member, unit));
         result.units.push(Unit { language, flags, ..known });
     }
-    let garbled = understood.iter().filter(|of_words| producer::is_garbled(of_words.words));
-    result.problems.extend(garbled.take(GARBLED).map(|of_words| {
+    for of_words in understood.iter().filter(|of_words| producer::is_garbled(of_words.words)) {
         let words: String = of_words.producer.raw.chars().take(60).collect();
-        Problem::damage("damaged-producer", format!("no compiler writes this of itself: {words}"))
-    }));
+        let message = format!("no compiler writes this of itself: {words}");
+        tell(&mut result.problems, Problem::damage("damaged-producer", message));
+    }
     let mut named = Vec::new();
     for Understood { producer, languages, .. } in &understood {
         for (language, units) in languages {

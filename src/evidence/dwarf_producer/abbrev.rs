@@ -33,6 +33,30 @@ pub(super) struct Cache {
 }
 
 impl Cache {
+    /// Bytes of tables that are gone through.
+    fn most(section: &SectionData) -> u64 {
+        section.len().saturating_mul(8).saturating_add(WORK)
+    }
+
+    /// Bytes of tables gone through so far.
+    pub(super) fn done(&self) -> u64 {
+        self.done
+    }
+
+    /// Counts what another walk went through, with a cache of its own that was empty at first, and begins anew behind it.
+    pub(super) fn go_on_behind(&mut self, done: u64) {
+        self.done = self.done.saturating_add(done);
+        self.found.clear();
+        self.held = 0;
+    }
+
+    /// Whether a single cache for all those walks might have gone through too much. It may go through each table twice
+    /// where they do once: while one of theirs is filled, the single one is emptied once at most, since what is found
+    /// from then on would fit into either.
+    pub(super) fn may_be_too_much_for_one(&self, section: &SectionData) -> bool {
+        self.done.saturating_mul(2) > Self::most(section)
+    }
+
     /// Finds an abbreviation. The error is a message.
     pub(super) fn find(
         &mut self,
@@ -47,7 +71,7 @@ impl Cache {
             return Err(format!("abbreviation table {table:#x} lies outside {}", section.name));
         }
         // Sound tables are gone through once; only units that share tables in bad faith cost more.
-        if self.done > section.len().saturating_mul(8).saturating_add(WORK) {
+        if self.done > Self::most(section) {
             return Err("looking for abbreviations takes too long".to_owned());
         }
         let mut search = Search::new(code);

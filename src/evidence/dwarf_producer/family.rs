@@ -103,6 +103,18 @@ pub(in crate::evidence) struct Sections<'a> {
     pub(in crate::evidence::dwarf_producer) texts: Vec<super::text::Pending>,
 }
 
+impl Sections<'_> {
+    /// Whether several walks together went through so much of the abbreviations that one might have come to the limit.
+    pub(in crate::evidence::dwarf_producer) fn searched_much(&mut self, notes: &mut Notes) -> bool {
+        // Where anything was gone through, the section can be opened.
+        self.abbreviations.done() > 0
+            && self
+                .abbrev
+                .get(&mut self.memory, notes)
+                .is_some_and(|data| self.abbreviations.may_be_too_much_for_one(data))
+    }
+}
+
 /// A section opened on first use.
 pub(in crate::evidence) struct Lazy<'a> {
     image: &'a Image,

@@ -4,7 +4,9 @@ use super::DwarfUnits;
 use crate::facts::Problem;
 use crate::image::ReadError;
 use crate::limits::Limits;
+use crate::parallel::lock;
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
 /// Problems of one kind that are reported one by one.
 const SHOWN: u64 = 8;
@@ -82,55 +84,120 @@ impl Notes {
     }
 }
 
-/// What is left of the limits of one [`super::read`].
-#[derive(Debug)]
-pub(in crate::evidence) struct Budget {
-    /// Units.
-    pub(in crate::evidence) units: usize,
+/// Memory, units and steps that one of several readers takes at once from what they have in common: few, so that little lies
+/// with one while another needs it, and enough that they rarely wait for each other.
+const PORTION: Left = Left { units: 16, memory: 16 << 10, steps: 1 << 10 };
+
+/// What may still be used.
+#[derive(Debug, Clone, Copy, Default)]
+struct Left {
+    units: u64,
     /// Bytes of memory for the result.
     memory: u64,
     /// Attributes and range entries.
-    pub(in crate::evidence) steps: u64,
+    steps: u64,
+}
+
+/// What several readers at the same time may use together.
+#[derive(Debug)]
+struct Common {
+    left: Left,
+    /// One of them wanted more than there was. Then none gets anything.
+    refused: bool,
+}
+
+/// What is left of the limits of one [`super::read`]. Several readers at the same time have one in common, so that together
+/// they use no more than one reader may.
+#[derive(Debug)]
+pub(in crate::evidence) struct Budget {
+    /// What is left to this reader alone.
+    left: Left,
+    common: Option<Arc<Mutex<Common>>>,
 }
 
 impl Budget {
     pub(in crate::evidence) fn new(limits: &Limits) -> Self {
-        let memory = (limits.units as u64).saturating_mul(UNIT_MEMORY).max(LEAST_MEMORY);
-        Self { units: limits.units, memory, steps: limits.die_attributes }
+        let units = limits.units as u64;
+        let memory = units.saturating_mul(UNIT_MEMORY).max(LEAST_MEMORY);
+        Self { left: Left { units, memory, steps: limits.die_attributes }, common: None }
     }
 
     /// Memory for what one walk over a unit collects, given back after it.
     pub(in crate::evidence) fn memory_of_one_walk() -> Self {
-        Self { units: 0, memory: WALK_MEMORY, steps: 0 }
+        Self { left: Left { memory: WALK_MEMORY, ..Left::default() }, common: None }
     }
 
-    /// Takes what reading a part used of another budget of the same limits; false where not so much, and some more, is left.
-    pub(in crate::evidence) fn grant(&mut self, limits: &Limits, left: &Self) -> bool {
-        let whole = Self::new(limits);
-        let (units, memory) = (whole.units - left.units, whole.memory - left.memory);
-        let steps = whole.steps - left.steps;
-        let enough = self.units > units && self.memory > memory && self.steps > steps;
-        if enough {
-            self.units -= units;
-            self.memory -= memory;
-            self.steps -= steps;
+    /// Makes what is left common to this reader and to those that [`Self::another`] is called for.
+    pub(in crate::evidence) fn make_common(&mut self) {
+        if self.common.is_none() {
+            let left = std::mem::take(&mut self.left);
+            self.common = Some(Arc::new(Mutex::new(Common { left, refused: false })));
         }
-        enough
+    }
+
+    /// The budget of another reader, which has everything in common with this one.
+    pub(in crate::evidence) fn another(&self) -> Self {
+        Self { left: Left::default(), common: self.common.clone() }
+    }
+
+    /// Whether several readers use it.
+    pub(in crate::evidence) fn is_common(&self) -> bool {
+        self.common.is_some()
+    }
+
+    /// Whether one of several readers was refused anything: which of them it is, and at what, is chance.
+    pub(in crate::evidence) fn is_overdrawn(&self) -> bool {
+        self.common.as_ref().is_some_and(|common| lock(common).refused)
+    }
+
+    /// Makes sure that so much of one kind is left to this reader; false where there is less.
+    fn has(&mut self, amount: u64, kind: fn(&mut Left) -> &mut u64) -> bool {
+        let here = kind(&mut self.left);
+        let Some(missing) = amount.checked_sub(*here).filter(|missing| *missing > 0) else { return true };
+        let Some(common) = &self.common else { return false };
+        let mut common = lock(common);
+        let left = *kind(&mut common.left);
+        common.refused |= left < missing;
+        if common.refused {
+            return false;
+        }
+        let mut portion = PORTION;
+        let drawn = missing.max(*kind(&mut portion)).min(left);
+        *kind(&mut common.left) -= drawn;
+        *here += drawn;
+        true
+    }
+
+    /// Takes one unit and its memory. The error is what is used up; then nothing is taken.
+    pub(in crate::evidence) fn take_unit(&mut self, bytes: usize) -> Result<(), &'static str> {
+        if !self.has(1, |left| &mut left.units) {
+            return Err("the limit of units");
+        }
+        if !self.take(bytes) {
+            return Err("the memory for units");
+        }
+        self.left.units -= 1;
+        Ok(())
     }
 
     /// Takes memory; false where none is left.
     pub(in crate::evidence) fn take(&mut self, bytes: usize) -> bool {
-        let enough = self.memory >= bytes as u64;
+        let enough = self.has(bytes as u64, |left| &mut left.memory);
         if enough {
-            self.memory -= bytes as u64;
+            self.left.memory -= bytes as u64;
         }
         enough
     }
 
-    /// Takes steps; false where none are left.
+    /// Takes steps; false where so many are not left, and then none are.
     pub(in crate::evidence) fn step(&mut self, steps: u64) -> bool {
-        let enough = self.steps >= steps;
-        self.steps = self.steps.saturating_sub(steps);
+        let enough = self.has(steps, |left| &mut left.steps);
+        self.left.steps = if enough { self.left.steps - steps } else { 0 };
         enough
+    }
+
+    /// Whether any steps are left.
+    pub(in crate::evidence) fn has_steps(&mut self) -> bool {
+        self.has(1, |left| &mut left.steps)
     }
 }

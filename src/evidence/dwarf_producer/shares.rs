@@ -2,8 +2,9 @@
 //!
 //! Where a unit begins is only known from the one before it. So places are guessed where one seems to begin, and a walk is
 //! started from each. What such a walk found counts only if the walk before it comes to exactly that place, and if nothing
-//! was damaged and no limit hit; anything else is walked again in order. So the result is that of one walk from the start,
-//! whatever was guessed and however many threads there are.
+//! was damaged; anything else is walked again in order. All walks use one budget. Where that does not suffice, it is chance
+//! which of them goes short, so nothing counts and all is read again by one. So the result is that of one walk from the
+//! start, whatever was guessed and however many threads there are, and so is the memory for it.
 
 use super::family::{Family, Sections};
 use super::notes::{Budget, Notes};
@@ -12,6 +13,7 @@ use crate::image::{Image, Section, SectionData};
 use crate::parallel;
 use gimli::{DebugInfo, DebugInfoOffset};
 use memchr::memmem;
+use std::ops::Range;
 
 /// Smaller shares than this many bytes are not worth a walk of their own.
 const LEAST: u64 = 4 << 20;
@@ -30,8 +32,8 @@ pub(super) struct Share {
     pub(super) start: u64,
     /// Where the one behind its last begins.
     pub(super) end: u64,
-    /// What it left of a budget that was whole.
-    pub(super) budget: Budget,
+    /// Bytes of tables of abbreviations it went through.
+    pub(super) searched: u64,
     pub(super) units: Vec<DwarfUnit>,
 }
 
@@ -40,46 +42,51 @@ pub(super) struct Share {
 /// wrong.
 pub(super) fn ahead(
     image: &Image,
+    workers: usize,
     family: Family,
     section: &Section,
     info: &SectionData,
     sections: &Sections<'_>,
+    budget: &mut Budget,
 ) -> Vec<Share> {
-    let count = (info.len() / LEAST).min((image.workers.saturating_mul(EACH)) as u64);
+    let count = (info.len() / LEAST).min((workers.saturating_mul(EACH)) as u64);
     let plain = family == Family::Plain
         && sections.supplementary_str.is_none()
         && !sections.package.is_package()
         && !image.is_relocatable()
         && !image.sections.iter().any(Section::is_compressed);
-    if image.workers < 2 || count < 2 || !plain {
+    if workers < 2 || count < 2 || !plain {
         return Vec::new();
     }
     let Some(header) = Pattern::of(info) else { return Vec::new() };
     let bound = |index: u64| (u128::from(info.len()) * u128::from(index) / u128::from(count)) as u64;
     let places: Vec<(u64, u64)> = (0..count).map(|index| (bound(index), bound(index + 1))).collect();
+    budget.make_common();
     let walked = parallel::pieces(
-        image.workers,
+        workers,
         &places,
         || SectionData::open_forward(image, section).ok(),
         |info, &(from, until)| {
             let info = info.as_ref()?;
             let start = if from == 0 { 0 } else { header.first_unit(info, from)? };
-            one(image, info, start, until)
+            one(image, info, start..until, budget.another())
         },
     );
     walked.into_iter().flatten().collect()
 }
 
 /// One walk, if nothing at all is wrong with what it finds.
-fn one(image: &Image, info: &SectionData, start: u64, until: u64) -> Option<Share> {
+fn one(image: &Image, info: &SectionData, from: Range<u64>, mut budget: Budget) -> Option<Share> {
     let mut notes = Notes::new(&image.limits);
-    let mut budget = Budget::new(&image.limits);
     let mut sections = Family::Plain.open(image, None);
     sections.package = package::Package::default();
     let mut out = DwarfUnits::default();
-    let end = walk::walk(info, start..until, &mut sections, &mut out, &mut notes, &mut budget)?;
+    let end = walk::walk(info, from.clone(), &mut sections, &mut out, &mut notes, &mut budget)?;
     text::resolve(&mut sections, &mut out.units, &mut notes, &mut budget);
-    notes.is_empty().then_some(Share { start, end, budget, units: out.units })
+    // What a list that grows holds in reserve is not in the budget.
+    out.units.shrink_to_fit();
+    let searched = sections.abbreviations.done();
+    notes.is_empty().then_some(Share { start: from.start, end, searched, units: out.units })
 }
 
 /// What headers of units look like, after the section's first one: all of a program mostly are of one version.

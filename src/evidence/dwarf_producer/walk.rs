@@ -54,19 +54,17 @@ pub(super) fn walk(
             });
             return None;
         }
-        if budget.units == 0 || !budget.take(size_of::<DwarfUnit>() + 2 * name.len()) {
+        if let Err(what) = budget.take_unit(size_of::<DwarfUnit>() + 2 * name.len()) {
             notes.damage("too-many-units", || {
-                let what = if budget.units == 0 { "the limit of units" } else { "the memory for units" };
                 format!("{what} is used up; {left} bytes of {name} are not read")
             });
             return None;
         }
-        budget.units -= 1;
         if let Err(why) = unit(info, at, sections, out, notes, budget) {
             let why = info.take_failure().unwrap_or(why);
             notes.damage(CODE, || format!("unit at {name}+{at:#x}: {why}"));
         }
-        if budget.steps == 0 {
+        if !budget.has_steps() {
             notes.damage("too-many-debug-attributes", || {
                 format!("{} bytes of {name} are not read", left - length)
             });

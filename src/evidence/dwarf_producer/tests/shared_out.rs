@@ -6,7 +6,11 @@ use proptest::prelude::*;
 
 /// A linked file of these units, which are long.
 fn linked(units: &[Vec<u8>], limits: &Limits) -> Image {
-    let mut file = elf(&[(".debug_info", &units.concat()), (".debug_abbrev", PLAIN)]);
+    with(&[(".debug_info", &units.concat()), (".debug_abbrev", PLAIN)], limits)
+}
+
+fn with(sections: &[(&str, &[u8])], limits: &Limits) -> Image {
+    let mut file = elf(sections);
     file[16] = 2; // ET_EXEC
     Image::open(Input::memory(file), limits).unwrap()
 }
@@ -21,9 +25,12 @@ fn long(name: &str, size: usize, fill: &[u8]) -> Vec<u8> {
 }
 
 fn alike(units: &[Vec<u8>], limits: &Limits) -> DwarfUnits {
-    let mut image = linked(units, limits);
+    alike_in(linked(units, limits))
+}
+
+fn alike_in(mut image: Image) -> DwarfUnits {
     let one = read(&image, None);
-    for workers in [2, 3, 8] {
+    for workers in [2, 3, 5, 8] {
         image.workers = workers;
         assert_eq!(read(&image, None), one, "{workers} threads");
     }
@@ -33,7 +40,16 @@ fn alike(units: &[Vec<u8>], limits: &Limits) -> DwarfUnits {
 fn shares(image: &Image) -> Vec<shares::Share> {
     let section = image.section(".debug_info").unwrap();
     let info = SectionData::open_forward(image, section).unwrap();
-    shares::ahead(image, Family::Plain, section, &info, &Family::Plain.open(image, None))
+    let mut budget = Budget::new(&image.limits);
+    shares::ahead(
+        image,
+        image.workers,
+        Family::Plain,
+        section,
+        &info,
+        &Family::Plain.open(image, None),
+        &mut budget,
+    )
 }
 
 fn many() -> Vec<Vec<u8>> {
@@ -81,6 +97,92 @@ fn damage_and_limits_are_reported_as_by_one_walk() {
     let limits = Limits { die_attributes: 500, ..Limits::default() };
     let found = alike(&many(), &limits);
     assert_eq!((found.units.len(), found.problems.len()), (250, 1));
+}
+
+/// A file of 300 units whose names (5,000 bytes) stand elsewhere, the last one's first, and whose ranges are lists of four.
+fn with_references(limits: &Limits) -> Image {
+    let abbreviations = [1, 0x11, 0, 0x03, 0x0e, 0x25, 0x0e, 0x11, 0x01, 0x55, 0x17, 0, 0, 0];
+    let (mut info, mut text, mut ranges) = (Vec::new(), b"cc -O2\0".to_vec(), Vec::new());
+    for index in 0u64..300 {
+        let mut contents = vec![1];
+        contents.extend_from_slice(&(8 + 5001 * (299 - index as u32)).to_le_bytes());
+        contents.extend_from_slice(&0u32.to_le_bytes());
+        contents.extend_from_slice(&0u64.to_le_bytes());
+        contents.extend_from_slice(&(ranges.len() as u32).to_le_bytes());
+        contents.resize(60_000 + index as usize, 0xcc);
+        info.extend(unit4(0, &contents));
+        text.extend_from_slice(format!("{index:05000}\0").as_bytes());
+        for part in 0..4 {
+            let at = 0x1_0000 + index * 0x100 + part * 0x20;
+            ranges.extend([at, at + 0x10].into_iter().flat_map(u64::to_le_bytes));
+        }
+        ranges.extend([0; 16]);
+    }
+    let sections: [(&str, &[u8]); 4] = [
+        (".debug_info", &info),
+        (".debug_abbrev", &abbreviations),
+        (".debug_str", &text),
+        (".debug_ranges", &ranges),
+    ];
+    with(&sections, limits)
+}
+
+/// So many shares of one budget as there may be hold no more than one walk may.
+#[test]
+fn all_walks_together_use_what_one_may() {
+    let mut image = linked(&many(), &Limits { units: 100, ..Limits::default() });
+    image.workers = 8;
+    let held: usize = shares(&image).iter().map(|share| share.units.len()).sum();
+    assert!(held <= 100, "{held} units");
+    // What several take in portions is what there is, to the last.
+    let mut first = Budget::new(&Limits { units: 40, die_attributes: 3000, ..Limits::default() });
+    first.make_common();
+    let mut others = [first.another(), first.another()];
+    let mut taken = 0;
+    while others.iter_mut().any(|other| other.take_unit(1).is_ok()) {
+        taken += 1;
+    }
+    assert_eq!((taken, first.is_overdrawn()), (40, true));
+    assert!(!first.step(1) && !first.take(1), "once one is refused, nobody gets anything");
+}
+
+#[test]
+fn limits_are_hit_where_one_walk_hits_them_which_reads_texts_last() {
+    let found = alike_in(with_references(&Limits::default()));
+    assert_eq!((found.units.len(), found.problems.len()), (300, 0));
+    assert!(found.units.iter().all(|unit| unit.name.len() == 5000 && unit.ranges.len() == 4));
+    // The memory for units does for all of them and some of their names.
+    for units in [300, 12_000, 14_000, 16_000] {
+        let found = alike_in(with_references(&Limits { units, ..Limits::default() }));
+        let named = found.units.iter().filter(|unit| !unit.name.is_empty()).count();
+        assert_eq!((found.units.len(), found.problems.len()), (300, 1));
+        assert!((150..300).contains(&named), "{named}");
+    }
+    for steps in [0, 1, 4, 5, 100, 1500, 2699, 2700, 2701, 2800, 5000] {
+        alike_in(with_references(&Limits { die_attributes: steps, ..Limits::default() }));
+    }
+    for units in [0, 1, 17, 150, 299, 301] {
+        let found = alike_in(with_references(&Limits { units, ..Limits::default() }));
+        assert_eq!(found.units.len(), units.min(300));
+    }
+}
+
+#[test]
+fn abbreviations_are_looked_for_as_long_as_by_one_walk() {
+    // Each unit has a table of its own, which overlaps with those of all others and has what it looks for at its end.
+    let abbreviations = [&[2, 0x2e, 0, 0, 0].repeat(13_000)[..], PLAIN].concat();
+    let unit = |index: u32| {
+        let mut contents = b"\x01u.c\0cc -O2\0".to_vec();
+        contents.resize(16_000, 0xcc);
+        unit4(5 * index, &contents)
+    };
+    let info: Vec<u8> = (0..1400).flat_map(unit).collect();
+    let sections: [(&str, &[u8]); 2] = [(".debug_info", &info), (".debug_abbrev", &abbreviations)];
+    let mut image = with(&sections, &Limits::default());
+    let one = read(&image, None);
+    assert!(one.units.len() > 1000 && one.units.len() < 1400, "{}", one.units.len());
+    image.workers = 3;
+    assert_eq!(read(&image, None), one);
 }
 
 proptest! {
