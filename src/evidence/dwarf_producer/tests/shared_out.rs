@@ -99,13 +99,13 @@ fn damage_and_limits_are_reported_as_by_one_walk() {
     assert_eq!((found.units.len(), found.problems.len()), (250, 1));
 }
 
-/// A file of 300 units whose names (5,000 bytes) stand elsewhere and whose ranges are lists of four.
+/// A file of 300 units whose names (5,000 bytes) stand elsewhere, the last one's first, and whose ranges are lists of four.
 fn with_references(limits: &Limits) -> Image {
     let abbreviations = [1, 0x11, 0, 0x03, 0x0e, 0x25, 0x0e, 0x11, 0x01, 0x55, 0x17, 0, 0, 0];
     let (mut info, mut text, mut ranges) = (Vec::new(), b"cc -O2\0".to_vec(), Vec::new());
     for index in 0u64..300 {
         let mut contents = vec![1];
-        contents.extend_from_slice(&(text.len() as u32).to_le_bytes());
+        contents.extend_from_slice(&(7 + 5001 * (299 - index as u32)).to_le_bytes());
         contents.extend_from_slice(&0u32.to_le_bytes());
         contents.extend_from_slice(&0u64.to_le_bytes());
         contents.extend_from_slice(&(ranges.len() as u32).to_le_bytes());
