@@ -105,7 +105,7 @@ fn with_references(limits: &Limits) -> Image {
     let (mut info, mut text, mut ranges) = (Vec::new(), b"cc -O2\0".to_vec(), Vec::new());
     for index in 0u64..300 {
         let mut contents = vec![1];
-        contents.extend_from_slice(&(8 + 5001 * (299 - index as u32)).to_le_bytes());
+        contents.extend_from_slice(&(7 + 5001 * (299 - index as u32)).to_le_bytes());
         contents.extend_from_slice(&0u32.to_le_bytes());
         contents.extend_from_slice(&0u64.to_le_bytes());
         contents.extend_from_slice(&(ranges.len() as u32).to_le_bytes());
