@@ -2,6 +2,7 @@
 
 use super::{MIN_FUNCTIONS, State, Totals, Vote};
 use crate::facts::{Problem, TailCalls};
+use crate::wording::plural;
 use std::ops::Range;
 
 /// What the code says about the whole selection.
@@ -31,7 +32,8 @@ pub enum Unknown {
     NoFunctions,
     /// Too little to judge.
     #[error(
-        "too small: {judged} functions can be judged, fewer than {MIN_FUNCTIONS}; {o0} of them are shaped like -O0"
+        "too small: {} can be judged, fewer than {MIN_FUNCTIONS}; {o0} shaped like -O0",
+        plural(*judged, "function")
     )]
     TooSmall {
         /// Functions judged.
