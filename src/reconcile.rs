@@ -369,7 +369,8 @@ fn fallback(
     let with_code = |source: Source| if code_agrees { vec![source, Source::CodeShape] } else { vec![source] };
     match (recorded, &seen.declared) {
         (Some((level, source)), _) => (level, Strength::Recorded, with_code(source)),
-        (None, Some(claim)) if declared != Level::Unknown => {
+        // Code that was seen to be optimized is not what a text says that declares -O0; the conflict is kept.
+        (None, Some(claim)) if declared != Level::Unknown && !(declared == Level::O0 && code_agrees) => {
             (declared, Strength::Declared, with_code(claim.source))
         }
         _ => match seen.code.whole {

@@ -35,6 +35,33 @@ fn a_note_on_a_little_code_does_not_speak_of_the_rest() {
     assert_eq!(with_note(100..1000).optimization.level, Level::O2);
 }
 
+/// A build text without any -O, as a program leaves it that was not built by its own Makefile.
+#[test]
+fn a_text_that_declares_o0_does_not_speak_for_code_that_is_optimized() {
+    let declared = |level: Level| {
+        let claim = Claim {
+            fact: "optimization.level".to_owned(),
+            value: json!(level),
+            strength: Strength::Declared,
+            source: Source::BuildString,
+            scope: Scope::File,
+            at: None,
+            quote: Some("haproxy: x".to_owned()),
+        };
+        reconcile(Witnessed {
+            account: Account { bytes: 1000, undescribed: vec![0..1000], ..Account::default() },
+            code: CodeSeen { whole: Whole::Optimized, ..optimized(&[0..1000]) },
+            declared: Some(claim),
+            ..Witnessed::default()
+        })
+    };
+    let contradicted = declared(Level::O0);
+    assert_eq!(contradicted.optimization.level, Level::Optimized);
+    assert_eq!(contradicted.optimization.sources, [Source::CodeShape]);
+    assert_eq!(contradicted.conflicts.len(), 1);
+    assert_eq!(declared(Level::O2).optimization.level, Level::O2);
+}
+
 /// A unit as the reader of debug information gives it.
 fn dwarf_unit(
     name: &str,
