@@ -49,8 +49,8 @@ fn a_text_that_declares_o0_does_not_speak_for_code_that_is_optimized() {
             quote: Some("haproxy: x".to_owned()),
         };
         reconcile(Witnessed {
-            account: Account { bytes: 1000, undescribed: vec![0..1000], ..Account::default() },
-            code: CodeSeen { whole: Whole::Optimized, ..optimized(&[0..1000]) },
+            account: Account { bytes: 1000, undescribed: vec![0..100, 100..1000], ..Account::default() },
+            code: CodeSeen { whole: Whole::Optimized, ..optimized(&[0..100, 100..1000]) },
             declared: Some(claim),
             ..Witnessed::default()
         })
