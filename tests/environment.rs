@@ -12,7 +12,7 @@ use std::io::{BufRead, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Runs a shell script with the program as `$F` and a folder as `$D`; `ulimit` and redirections are the shell's.
@@ -255,19 +255,20 @@ fn a_signal_ends_a_walk_with_what_is_complete() {
     panic!("it was never interrupted");
 }
 
+/// A run whose list of targets is written by the test.
+fn piped(arguments: &[&str]) -> Child {
+    let mut command = flagaudit();
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap()
+}
+
 #[test]
 fn a_signal_ends_an_endless_list() {
     let folder = many(1);
     let program = folder.path().join("program-00000").display().to_string();
     for command in ["inspect", "check"] {
-        let mut child = flagaudit()
-            .args([command, "--jobs", "2", "--files-from", "-"])
-            .args(if command == "check" { &["--no-config"][..] } else { &[] })
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let config = if command == "check" { &["--no-config"][..] } else { &[] };
+        let mut child = piped(&[&[command, "--jobs", "2", "--files-from", "-"], config].concat());
         let mut list = child.stdin.take().unwrap();
         let line = format!("{program}\n");
         let writer = std::thread::spawn(move || while list.write_all(line.as_bytes()).is_ok() {});
@@ -291,13 +292,7 @@ fn a_signal_ends_an_endless_list() {
 fn a_signal_ends_the_wait_for_a_list() {
     let folder = many(1);
     for jobs in ["1", "2"] {
-        let mut child = flagaudit()
-            .args(["inspect", "--jobs", jobs, "-f", "ndjson", "--files-from", "-"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = piped(&["inspect", "--jobs", jobs, "-f", "ndjson", "--files-from", "-"]);
         let mut list = child.stdin.take().unwrap();
         writeln!(list, "{}", folder.path().join("program-00000").display()).unwrap();
         let mut lines = std::io::BufReader::new(child.stdout.take().unwrap()).lines();

@@ -1,6 +1,7 @@
 //! The same bytes, however they are reached.
 
 use super::*;
+use crate::image::Input;
 use crate::limits::Limits;
 use flate2::{Compression as Level, write::ZlibEncoder};
 use gimli::Reader;
