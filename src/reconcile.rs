@@ -263,20 +263,23 @@ fn fallback(
     recorded: Option<(Level, Source)>,
 ) -> (Level, Strength, Vec<Source>) {
     let code = &seen.code;
-    let code_agrees = code.whole == Whole::Optimized && !code.cross_check_only && !code.only_functions;
-    let with_code = |source: Source| if code_agrees { vec![source, Source::CodeShape] } else { vec![source] };
-    match (recorded, &seen.declared) {
-        (Some((level, source)), _) => (level, Strength::Recorded, with_code(source)),
+    let judged = if code.cross_check_only || code.only_functions { &Whole::Unknown } else { &code.whole };
+    let with_code = |level: Level, source: Source| match (level, judged) {
+        (Level::O0, Whole::O0) => vec![source, Source::CodeShape],
+        (Level::O0, _) => vec![source],
+        (_, Whole::Optimized) => vec![source, Source::CodeShape],
+        _ => vec![source],
+    };
+    match (recorded, &seen.declared, judged) {
+        (Some((level, source)), ..) => (level, Strength::Recorded, with_code(level, source)),
         // Code that was seen to be optimized is not what a text says that declares -O0; the conflict is kept.
-        (None, Some(claim)) if declared != Level::Unknown && !(declared == Level::O0 && code_agrees) => {
-            (declared, Strength::Declared, with_code(claim.source))
+        (None, Some(claim), judged)
+            if declared != Level::Unknown && (declared, judged) != (Level::O0, &Whole::Optimized) =>
+        {
+            (declared, Strength::Declared, with_code(declared, claim.source))
         }
-        _ => match seen.code.whole {
-            Whole::Optimized if !seen.code.cross_check_only && !seen.code.only_functions => {
-                (Level::Optimized, Strength::Inferred, vec![Source::CodeShape])
-            }
-            _ => (Level::Unknown, Strength::None, Vec::new()),
-        },
+        (.., Whole::Optimized) => (Level::Optimized, Strength::Inferred, vec![Source::CodeShape]),
+        _ => (Level::Unknown, Strength::None, Vec::new()),
     }
 }
 

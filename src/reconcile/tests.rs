@@ -62,6 +62,31 @@ fn a_text_that_declares_o0_does_not_speak_for_code_that_is_optimized() {
     assert_eq!(declared(Level::O2).optimization.level, Level::O2);
 }
 
+#[test]
+fn optimized_code_is_no_source_of_a_recorded_o0() {
+    let recorded = |level: Level| {
+        let claim = Claim {
+            fact: "optimization.level".to_owned(),
+            value: json!(level),
+            strength: Strength::Recorded,
+            source: Source::GccCommandLine,
+            scope: Scope::File,
+            at: None,
+            quote: None,
+        };
+        reconcile(Witnessed {
+            account: Account { bytes: 1000, undescribed: vec![0..100, 100..1000], ..Account::default() },
+            code: CodeSeen { whole: Whole::Optimized, ..optimized(&[0..100, 100..1000]) },
+            claims: vec![claim],
+            ..Witnessed::default()
+        })
+        .optimization
+    };
+    assert_eq!(recorded(Level::O2).sources, [Source::GccCommandLine, Source::CodeShape]);
+    let contradicted = recorded(Level::O0);
+    assert_eq!((contradicted.level, &contradicted.sources[..]), (Level::O0, &[Source::GccCommandLine][..]));
+}
+
 /// A unit as the reader of debug information gives it.
 fn dwarf_unit(
     name: &str,
