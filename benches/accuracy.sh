@@ -27,6 +27,8 @@ JSON=${JSON:-$dir/measured.ndjson}
 mkdir -p "$dir/src" "$dir/obj" "$dir/bin" "$dir/mixed" "$dir/log"
 say() { printf 'accuracy: %s\n' "$*" >&2; }
 
+# shellcheck source=scripts/upstream.sh
+. "$here/../scripts/upstream.sh"
 # shellcheck source=benches/accuracy/programs.sh
 . "$here/accuracy/programs.sh"
 # shellcheck source=benches/accuracy/builds.sh
@@ -38,13 +40,7 @@ say() { printf 'accuracy: %s\n' "$*" >&2; }
 
 setup() {
   [ ! -e "$dir/.setup" ] || return 0
-  # Machines often list binary packages only; the same mirrors serve the sources.
-  if ! grep -rqs 'deb-src' /etc/apt/sources.list /etc/apt/sources.list.d; then
-    for list in /etc/apt/sources.list.d/*.sources; do
-      [ -f "$list" ] && sed 's/^Types: deb$/Types: deb-src/' "$list" > "${list%.sources}-src.sources"
-    done
-    [ -f /etc/apt/sources.list ] && sed -n 's/^deb /deb-src /p' /etc/apt/sources.list > /etc/apt/sources.list.d/sources-src.list
-  fi
+  list_sources
   say "compilers"
   apt-get -o DPkg::Lock::Timeout=300 update -qq
   apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends gcc-11 gcc-12 gcc make binutils \

@@ -2,15 +2,16 @@
 # The part of the corpus that is about the nginx family in its breadth:
 #   usage: scripts/corpus-nginx.sh DIR        (scripts/corpus.sh calls it for its own folder)
 # DIR/versions   nginx 1.18 to 1.28 from Debian's sources and the crate nginx-src, built by gcc and clang at
-#                -O0 and -O2, dynamic and static, stripped, each with the module table it was made from
-# DIR/machines   Debian's nginx for amd64, arm64, armhf and i386
+#                -O0 and -O2, dynamic and static, stripped, each with the module table it was made from,
 #                and 1.22.1 with the Lua module compiled in, with and without its assertions
+# DIR/machines   Debian's nginx for amd64, arm64, armhf and i386
 # DIR/modules    every libnginx-mod-* package of Debian, unpacked, with the libraries they need
 # Nothing of it is committed. Runs again where it was interrupted. Needs cargo, and DIR/src (nginx 1.22.1);
 # three to five minutes on two cores.
 set -euo pipefail
 dir=$(mkdir -p "${1:?usage: scripts/corpus-nginx.sh DIR}" && cd "$1" && pwd)
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C
+. "$(dirname "$0")/upstream.sh"
 say() { printf 'corpus: %s\n' "$*" >&2; }
 
 # A package manager of its own, so that the machine's lists and foreign architectures stay as they are.
@@ -74,7 +75,7 @@ mkdir -p "$sources"
 from_debian() { # RELEASE VERSION
   [ -d "$sources/$2" ] && return
   rm -rf "$sources/part" && mkdir "$sources/part"
-  (cd "$sources/part" && private_apt apt-get source -qq --download-only --tar-only "nginx/$1" >/dev/null 2>&1
+  (cd "$sources/part" && private_apt apt-get source -qq --download-only --tar-only "nginx/$1" >/dev/null
    mkdir tree && tar xf nginx_*.orig.tar.gz -C tree --strip-components=1)
   mv "$sources/part/tree" "$sources/$2"
   rm -rf "$sources/part"
@@ -145,14 +146,6 @@ few="--without-pcre --without-http_rewrite_module"
 }
 
 # The Lua module as OpenResty's wrapper configures it with --with-debug, and without.
-lua_source() { # PACKAGE DIRECTORY
-  [ -d "$sources/$2" ] && return
-  rm -rf "$sources/part" && mkdir "$sources/part"
-  (cd "$sources/part" && apt-get source -qq --download-only --tar-only "$1" >/dev/null 2>&1
-   mkdir tree && tar xf ./*.orig.tar.* -C tree --strip-components=1)
-  mv "$sources/part/tree" "$sources/$2"
-  rm -rf "$sources/part"
-}
 build_lua() { # NAME CC-OPT
   [ -x "$dir/versions/$1" ] && return
   say "nginx $1"
@@ -171,8 +164,8 @@ if [ ! -e "$dir/versions/.lua" ]; then
   apt-get install -y -qq --no-install-recommends libluajit-5.1-dev libpcre3-dev >/dev/null
   touch "$dir/versions/.lua"
 fi
-lua_source libnginx-mod-http-ndk ndk
-lua_source libnginx-mod-http-lua lua
+upstream_source libnginx-mod-http-ndk "$sources/ndk"
+upstream_source libnginx-mod-http-lua "$sources/lua"
 build_lua lua "-O0"
 build_lua lua-assert "-O0 -DNGX_LUA_USE_ASSERT -DNGX_LUA_ABORT_AT_PANIC"
 say "ready: $dir/versions"

@@ -8,15 +8,10 @@ set -euo pipefail
 scripts=$(cd "$(dirname "$0")" && pwd)
 dir=$(mkdir -p "${1:?usage: scripts/corpus.sh DIR}" && cd "$1" && pwd)
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C
+. "$scripts/upstream.sh"
 say() { printf 'corpus: %s\n' "$*" >&2; }
 
-# Machines often list binary packages only; the same mirrors serve the sources.
-if ! grep -rqs 'deb-src' /etc/apt/sources.list /etc/apt/sources.list.d; then
-  for list in /etc/apt/sources.list.d/*.sources; do
-    [ -f "$list" ] && sed 's/^Types: deb$/Types: deb-src/' "$list" > "${list%.sources}-src.sources"
-  done
-  [ -f /etc/apt/sources.list ] && sed -n 's/^deb /deb-src /p' /etc/apt/sources.list > /etc/apt/sources.list.d/sources-src.list
-fi
+list_sources
 if [ ! -e "$dir/.packages" ]; then
   say "packages"
   apt-get update -qq
@@ -27,8 +22,7 @@ fi
 
 if [ ! -d "$dir/src" ]; then
   say "nginx source"
-  (cd "$dir" && apt-get source -qq --download-only nginx >/dev/null 2>&1
-   mkdir src.part && tar xf nginx_*.orig.tar.gz -C src.part --strip-components=1 && mv src.part src)
+  upstream_source nginx "$dir/src"
 fi
 
 modules="--with-http_ssl_module --with-http_v2_module --with-http_gzip_static_module --with-http_gunzip_module

@@ -2,17 +2,6 @@
 # The programs: where their sources are, and how their translation units are compiled and linked.
 # A program becomes a directory with three files: units (one a line), cflags, libs. Sourced by ../accuracy.sh.
 
-# source_of PACKAGE DIRECTORY: the upstream source of a Debian source package, unpacked.
-source_of() {
-  [ ! -d "$dir/src/$2" ] || return 0
-  say "source of $1"
-  (cd "$dir/src"
-   apt-get source -qq --download-only "$1" >/dev/null 2>&1
-   rm -rf "$2.part" && mkdir "$2.part"
-   tar xf "$(find . -maxdepth 1 -name "$1_*.orig.tar.*" ! -name '*.asc')" -C "$2.part" --strip-components=1
-   mv "$2.part" "$2")
-}
-
 # prepare PROGRAM: makes $dir/src/PROGRAM and its units, cflags and libs, once.
 prepare() {
   local at=$dir/src/$1
@@ -21,14 +10,14 @@ prepare() {
 }
 
 prepare_lua() {
-  source_of lua5.4 lua
+  upstream_source lua5.4 "$1"
   (cd "$1" && find src -name '*.c' ! -name luac.c | sort > units)
   echo "-DLUA_USE_LINUX" > "$1/cflags"
   echo "-lm -ldl -Wl,-E" > "$1/libs"
 }
 
 prepare_zlib() {
-  source_of zlib zlib
+  upstream_source zlib "$1"
   (cd "$1" && printf '%s.c\n' adler32 compress crc32 deflate gzclose gzlib gzread gzwrite infback inffast inflate \
     inftrees trees uncompr zutil test/minigzip > units)
   echo "-DHAVE_UNISTD_H -DHAVE_STDARG_H -I." > "$1/cflags"
@@ -37,7 +26,7 @@ prepare_zlib() {
 
 # The whole of SQLite is one file of 240,000 lines and its shell.
 prepare_sqlite() {
-  source_of sqlite3 sqlite
+  upstream_source sqlite3 "$1"
   (cd "$1" && ./configure && make sqlite3.c shell.c && printf '%s\n' sqlite3.c shell.c > units)
   echo "-DSQLITE_ENABLE_FTS5 -DSQLITE_ENABLE_RTREE -DSQLITE_ENABLE_MATH_FUNCTIONS" > "$1/cflags"
   echo "-lm -ldl -lpthread" > "$1/libs"
@@ -49,7 +38,7 @@ nginx_modules="--with-http_ssl_module --with-http_v2_module --with-http_gzip_sta
 # nginx is configured twice: with its libraries, and for cross compilers without any (pretending a native build; the
 # result is never run).
 prepare_nginx() {
-  source_of nginx nginx
+  upstream_source nginx "$1"
   # shellcheck disable=SC2086 # the list is meant to be split
   (cd "$1" && ./configure $nginx_modules
    ./configure --builddir=objs-cross --without-http_rewrite_module --without-http_gzip_module --with-stream --with-threads
@@ -63,7 +52,7 @@ prepare_nginx() {
 }
 
 prepare_redis() {
-  source_of redis redis
+  upstream_source redis "$1"
   (cd "$1" && (cd src && sh ./mkreleasehdr.sh)
    sed -n 's/^REDIS_SERVER_OBJ=//p' src/Makefile | tr ' ' '\n' | sed -n 's#^\(.*\)\.o$#src/\1.c#p' > units
    find deps/lua/src -name '*.c' ! -name lua.c ! -name luac.c ! -name print.c | sort >> units
@@ -74,7 +63,7 @@ prepare_redis() {
 }
 
 prepare_haproxy() {
-  source_of haproxy haproxy
+  upstream_source haproxy "$1"
   (cd "$1" && make -n TARGET=linux-glibc USE_OPENSSL=1 USE_PCRE2=1 USE_ZLIB=1 V=1 > commands
    grep -oE '(src|addons)/[A-Za-z0-9_/.-]*\.c$' commands | sort -u | grep -v -e haterm -e dlmalloc > units
    grep -m1 -- ' -c -o src/ev_poll.o' commands | grep -oE -- '-(fwrapv|I[^ ]+|D[A-Za-z0-9_]+(=[^ ]+)?)' | grep -v HAPROXY_ | tr '\n' ' ' > cflags
