@@ -1,5 +1,5 @@
 //! The one abbreviation that a unit's root entry uses (DWARF 5, section 7.5.3), found without keeping the
-//! others: a table may hold thousands, of which a unit's root needs one.
+//! others, and mostly without going through them: a table may hold thousands, of which a unit's root needs one.
 
 use crate::image::SectionData;
 use gimli::{AttributeSpecification, DwAt, DwForm, DwTag};
@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 mod pass;
+mod seek;
 
 /// Bytes of tables gone through at least, whatever the section's size.
 const WORK: u64 = 64 << 20;
@@ -74,24 +75,16 @@ impl Cache {
         if self.done > Self::most(section) {
             return Err("looking for abbreviations takes too long".to_owned());
         }
-        let mut search = Search::new(code);
-        let mut at = table;
-        let found = loop {
-            let fed = section.piece(at, |bytes| search.feed(bytes));
-            let why = match fed {
-                Ok(Ok((end, used))) => {
-                    at = at.saturating_add(used as u64);
-                    self.done = self.done.saturating_add(used as u64);
-                    match end {
-                        Some(found) => break found,
-                        None => continue,
-                    }
-                }
-                Ok(Err(why)) => why.to_owned(),
-                Err(error) => section.take_failure().unwrap_or_else(|| error.to_string()),
-            };
-            return Err(format!("abbreviation {code} of table {table:#x}: {why}"));
-        };
+        let (seems, searched) = seek::declaration(section, table, code);
+        self.done = self.done.saturating_add(searched);
+        let mut found = Err(String::new());
+        for from in seems.into_iter().chain([table]) {
+            found = self.in_order(section, from, code);
+            if matches!(found, Ok(End::Found(_))) {
+                break;
+            }
+        }
+        let found = found.map_err(|why| format!("abbreviation {code} of table {table:#x}: {why}"))?;
         let End::Found(found) = found else {
             return Err(format!("abbreviation {code} is not in table {table:#x}"));
         };
@@ -104,6 +97,22 @@ impl Cache {
         let found = Rc::new(found);
         self.found.insert((table, code), Rc::clone(&found));
         Ok(found)
+    }
+
+    /// Goes through declarations from one at an offset on. The error is a message.
+    fn in_order(&mut self, section: &SectionData, from: u64, code: u64) -> Result<End, String> {
+        let mut search = Search::new(code);
+        let mut at = from;
+        loop {
+            let fed = section.piece(at, |bytes| search.feed(bytes));
+            let fed = fed.map_err(|error| section.take_failure().unwrap_or_else(|| error.to_string()))?;
+            let (end, used) = fed.map_err(str::to_owned)?;
+            at = at.saturating_add(used as u64);
+            self.done = self.done.saturating_add(used as u64);
+            if let Some(end) = end {
+                return Ok(end);
+            }
+        }
     }
 }
 
