@@ -160,7 +160,7 @@ fn names(image: &Image, linkage: &Linkage, symbols: &Symbols) -> Names {
     let full = symbols.full(image);
     out.readable = [dynamic, full].iter().any(|table| !table.is_empty() && table.problems.is_empty());
     for (table, source) in [(dynamic, Source::Imports), (full, Source::Symbols)] {
-        for entry in table.entries().filter(|entry| may_tell(entry.name_begins(table))) {
+        for entry in table.entries_named(may_tell) {
             if !matches!(entry.kind(), elf::STT_FILE | elf::STT_SECTION) {
                 out.note(image, linkage, &entry.named(table), source);
             }

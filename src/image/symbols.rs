@@ -101,17 +101,6 @@ impl Entry {
         self.section == elf::SHN_UNDEF.0
     }
 
-    /// The first bytes of the name and of what follows it in the table of names, up to eight; zeros past its end.
-    #[inline]
-    pub fn name_begins(&self, table: &SymbolTable) -> [u8; 8] {
-        let rest = table.bytes_at(self.name);
-        rest.first_chunk().copied().unwrap_or_else(|| {
-            let mut bytes = [0; 8];
-            bytes.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
-            bytes
-        })
-    }
-
     /// The symbol with its name, which is in `table` as it is itself.
     pub fn named<'a>(&self, table: &'a SymbolTable) -> Symbol<'a> {
         Symbol {
@@ -168,10 +157,29 @@ impl SymbolTable {
 
     /// All symbols but the null symbol, without their names, the search for whose ends is most of the work.
     pub fn entries(&self) -> impl Iterator<Item = Entry> {
+        self.entries_named(|_| true)
+    }
+
+    /// Those symbols whose names begin as asked: with the first bytes of a name and of what follows it in the table of
+    /// names, up to eight, and zeros past its end. Of the others nothing else is looked at.
+    pub fn entries_named(&self, wanted: impl Fn([u8; 8]) -> bool) -> impl Iterator<Item = Entry> {
         let size = self.format.map_or(1, entry_size);
         let entries = self.format.map_or(&[][..], |_| self.entries.as_slice()).chunks_exact(size);
         let format = self.format.unwrap_or(Format { is_64: true, little_endian: true });
-        entries.enumerate().skip(1).map_while(move |(index, bytes)| Entry::parse(format, index as u32, bytes))
+        // `st_name` stands first in both classes.
+        let begins = move |bytes: &[u8]| {
+            let rest = format.u32(bytes, 0).map(|name| self.bytes_at(name)).unwrap_or_default();
+            rest.first_chunk().copied().unwrap_or_else(|| {
+                let mut begins = [0; 8];
+                begins.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+                begins
+            })
+        };
+        entries
+            .enumerate()
+            .skip(1)
+            .filter(move |(_, bytes)| wanted(begins(bytes)))
+            .map_while(move |(index, bytes)| Entry::parse(format, index as u32, bytes))
     }
 
     #[inline]

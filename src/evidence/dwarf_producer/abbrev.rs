@@ -3,6 +3,7 @@
 
 use crate::image::SectionData;
 use gimli::{AttributeSpecification, DwAt, DwForm, DwTag};
+use seek::Seeker;
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -31,6 +32,7 @@ pub(super) struct Cache {
     found: HashMap<(u64, u64), Rc<Abbreviation>>,
     held: usize,
     done: u64,
+    seeker: Seeker,
 }
 
 impl Cache {
@@ -75,7 +77,7 @@ impl Cache {
         if self.done > Self::most(section) {
             return Err("looking for abbreviations takes too long".to_owned());
         }
-        let (seems, searched) = seek::declaration(section, table, code);
+        let (seems, searched) = self.seeker.declaration(section, table, code);
         self.done = self.done.saturating_add(searched);
         let mut found = Err(String::new());
         for from in seems.into_iter().chain([table]) {

@@ -5,10 +5,11 @@
 //! table whose numbers are written in as few bytes as they need, a pair of zeros with anything but a zero behind it stands
 //! nowhere else: names, forms, tags and codes are not zero and do not end in a zero byte; what may is a constant or the byte
 //! about children, and behind each of them stands a name, which is not zero, or the pair itself. So the bytes are searched
-//! for that pair with the code. Where it may be the pair of another table, nothing is said, and the table is read in order.
+//! for that pair with the code and the tag of a unit. Where it may be the pair of another table, nothing is said, and the
+//! table is read in order.
 
 use crate::image::SectionData;
-use memchr::memmem::{self, Finder};
+use memchr::memmem::Finder;
 
 /// Tables are searched as far as this, in bytes. Those of large C++ units have some ten thousand.
 const FAR: u64 = 64 << 10;
@@ -17,57 +18,43 @@ const CODE: usize = 3;
 /// The pair of zeros, the code, the tag and the byte about children.
 const LONGEST: usize = 2 + CODE + 2;
 
-/// What begins a declaration.
-struct Needle {
-    bytes: [u8; 2 + CODE],
+/// What a declaration begins with: its code and the tag of a unit's root entry, which together are rare.
+struct Begin {
+    bytes: [u8; CODE + 1],
     len: usize,
 }
 
-impl Needle {
+impl Begin {
     fn new(code: u64) -> Option<Self> {
-        let mut needle = Self { bytes: [0; 2 + CODE], len: 2 };
+        let mut begin = Self { bytes: [0; CODE + 1], len: 0 };
         let mut rest = code;
         while rest > 0 {
             let more = if rest > 0x7f { 0x80 } else { 0 };
-            *needle.bytes.get_mut(needle.len)? = (rest & 0x7f) as u8 | more;
-            needle.len += 1;
+            *begin.bytes[..CODE].get_mut(begin.len)? = (rest & 0x7f) as u8 | more;
+            begin.len += 1;
             rest >>= 7;
         }
-        (needle.len > 2).then_some(needle)
+        begin.bytes[begin.len] = gimli::DW_TAG_compile_unit.0 as u8;
+        begin.len += 1;
+        (begin.len > 1).then_some(begin)
     }
 
-    fn whole(&self) -> &[u8] {
+    fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
-    }
-
-    fn code(&self) -> &[u8] {
-        &self.bytes[2..self.len]
     }
 }
 
-/// Looks for the declaration of `code` in the table at an offset: where it seems to begin, and how many bytes were searched.
-/// `None` is no answer: the table must be read in order.
-pub(super) fn declaration(section: &SectionData, table: u64, code: u64) -> (Option<u64>, u64) {
-    let Some(needle) = Needle::new(code) else { return (None, 0) };
-    let finder = Finder::new(needle.whole());
-    let mut at = table;
-    while at < section.len() && at - table < FAR {
-        let first = at == table;
-        let piece = section.piece(at, |bytes| look(bytes, &needle, &finder, first));
-        let Ok(look) = piece else {
-            // Reading in order meets it, too, and says so.
-            let _ = section.take_failure();
-            break;
-        };
-        match look {
-            Look::Found(place) => return (Some(at + place as u64), at - table + place as u64),
-            Look::Nothing => break,
-            // What stands at the end may be the begin of what is looked for.
-            Look::Further(used) if used > 0 => at += used as u64,
-            Look::Further(_) => break,
-        }
+/// Searches tables.
+#[derive(Debug)]
+pub(super) struct Seeker {
+    /// A zero and code 1 behind it.
+    first: Finder<'static>,
+}
+
+impl Default for Seeker {
+    fn default() -> Self {
+        Self { first: Finder::new(&[0, 1]) }
     }
-    (None, at - table)
 }
 
 /// What a piece of a table shows.
@@ -80,39 +67,54 @@ enum Look {
     Further(usize),
 }
 
-fn look(bytes: &[u8], needle: &Needle, finder: &Finder<'_>, first: bool) -> Look {
-    if first && bytes.starts_with(needle.code()) {
-        return if is_unit(&bytes[needle.code().len()..]) { Look::Found(0) } else { Look::Nothing };
+impl Seeker {
+    /// Looks for the declaration of `code` in the table at an offset: where it seems to begin, and how many bytes were
+    /// searched. `None` is no answer: the table must be read in order.
+    pub(super) fn declaration(&self, section: &SectionData, table: u64, code: u64) -> (Option<u64>, u64) {
+        let Some(begin) = Begin::new(code) else { return (None, 0) };
+        let finder = Finder::new(begin.bytes());
+        let mut at = table;
+        while at < section.len() && at - table < FAR {
+            let first = at == table;
+            let Ok(look) = section.piece(at, |bytes| self.look(bytes, &finder, first)) else {
+                // Reading in order meets it, too, and says so.
+                let _ = section.take_failure();
+                break;
+            };
+            match look {
+                Look::Found(place) => return (Some(at + place as u64), at - table + place as u64),
+                // What stands at the end may be the begin of what is looked for.
+                Look::Further(used) if used > 0 => at += used as u64,
+                Look::Nothing | Look::Further(_) => break,
+            }
+        }
+        (None, at - table)
     }
-    let found = finder.find(bytes);
-    let before = &bytes[..found.map_or(bytes.len(), |place| place + 2)];
-    if another_table(before) {
-        return Look::Nothing;
-    }
-    let Some(place) = found else { return Look::Further(bytes.len().saturating_sub(LONGEST)) };
-    let begin = place + 2;
-    match bytes.get(begin + needle.code().len()..) {
-        Some(rest) if rest.len() < 2 => Look::Further(place),
-        Some(rest) if is_unit(rest) => Look::Found(begin),
-        _ => Look::Nothing,
-    }
-}
 
-/// Whether a table may end in these bytes: its last declaration ends, a code of zero ends it, and another begins with code 1,
-/// or zeros fill the rest. A declaration that has neither attributes nor children ends in three zeros, too.
-fn another_table(bytes: &[u8]) -> bool {
-    memmem::find_iter(bytes, &[0, 0, 0]).any(|at| matches!(bytes.get(at + 3), Some(0 | 1)))
-}
+    fn look(&self, bytes: &[u8], finder: &Finder<'_>, first: bool) -> Look {
+        let begin = finder.needle();
+        let flag = |place: usize| bytes.get(place + begin.len());
+        if first && bytes.starts_with(begin) {
+            return if matches!(flag(0), Some(0 | 1)) { Look::Found(0) } else { Look::Nothing };
+        }
+        let behind_zeros = |place: &usize| bytes[..*place].ends_with(&[0, 0]);
+        let found = finder.find_iter(bytes).find(behind_zeros);
+        if self.another_table(&bytes[..found.unwrap_or(bytes.len())]) {
+            return Look::Nothing;
+        }
+        let Some(place) = found else { return Look::Further(bytes.len().saturating_sub(LONGEST)) };
+        match flag(place) {
+            Some(0 | 1) => Look::Found(place),
+            Some(_) => Look::Nothing,
+            None => Look::Further(place - 2),
+        }
+    }
 
-/// Whether a tag that a unit's root entry has, and the byte about children, follow.
-fn is_unit(bytes: &[u8]) -> bool {
-    const UNITS: [gimli::DwTag; 4] = [
-        gimli::DW_TAG_compile_unit,
-        gimli::DW_TAG_partial_unit,
-        gimli::DW_TAG_type_unit,
-        gimli::DW_TAG_skeleton_unit,
-    ];
-    matches!(*bytes, [tag, 0 | 1, ..] if UNITS.contains(&gimli::DwTag(tag.into())))
+    /// Whether a table ends in these bytes and another begins with code 1: the last declaration ends in a pair of zeros,
+    /// and a code of zero ends the table.
+    fn another_table(&self, bytes: &[u8]) -> bool {
+        self.first.find_iter(bytes).any(|place| bytes[..=place].ends_with(&[0, 0, 0]))
+    }
 }
 
 #[cfg(test)]
@@ -122,15 +124,16 @@ mod tests {
     use proptest::prelude::*;
 
     fn seen(bytes: &[u8], wanted: u64) -> Option<usize> {
-        let needle = Needle::new(wanted)?;
-        match look(bytes, &needle, &Finder::new(needle.whole()), true) {
+        match Seeker::default().look(bytes, &Finder::new(Begin::new(wanted)?.bytes()), true) {
             Look::Found(at) => Some(at),
             _ => None,
         }
     }
 
     fn number(value: u64) -> Vec<u8> {
-        Needle::new(value).map_or(vec![0], |needle| needle.code().to_vec())
+        let mut bytes = Begin::new(value).map_or(vec![0, 0], |begin| begin.bytes().to_vec());
+        bytes.pop();
+        bytes
     }
 
     fn constant(value: i64) -> Vec<u8> {
@@ -146,8 +149,11 @@ mod tests {
         }
     }
 
+    /// Tag, children, and attributes: name, form and the constant that some forms have.
+    type Declaration = (u64, bool, Vec<(u64, u64, i64)>);
+
     /// A table as compilers write it, with codes from 1 on, and where its declaration `root`, that of the unit, begins.
-    fn table(declarations: &[(u64, bool, Vec<(u64, u64, i64)>)], root: usize) -> (Vec<u8>, usize) {
+    fn table(declarations: &[Declaration], root: usize) -> (Vec<u8>, usize) {
         let (mut bytes, mut begin) = (Vec::new(), 0);
         for (index, (tag, children, attributes)) in declarations.iter().enumerate() {
             if index == root {
@@ -192,7 +198,7 @@ mod tests {
             // Never another place; and no answer only where three zeros may be the end of a table.
             match seen(&bytes, code) {
                 Some(at) => prop_assert_eq!(at, begin),
-                None => prop_assert!(another_table(&bytes[..begin])),
+                None => prop_assert!(Seeker::default().another_table(&bytes[..begin])),
             }
             // A code that is not declared there is not found behind the end either.
             let two = [bytes.clone(), bytes].concat();
