@@ -221,9 +221,9 @@ impl Image {
                 relocations.entry(table.info).or_default().push(table.index);
             }
         }
-        // What tells of a unit is a few hundred bytes in many thousand.
+        // What tells of a unit is a few hundred bytes in many thousand; and of a large file little else is read.
         let jumpy = |section: &Section| section.name == b".debug_info" && section.size >= MANY_UNITS;
-        if sections.iter().any(|section| jumpy(section) && !section.is_compressed()) {
+        if sections.iter().any(jumpy) {
             input.expect_jumps();
         }
         let limits = limits.clone();

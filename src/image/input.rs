@@ -32,6 +32,9 @@ impl fmt::Debug for Bytes {
     }
 }
 
+/// Bytes fetched ahead of reading in order, as often as so many have been read.
+const AHEAD: u64 = 512 << 10;
+
 impl Input {
     /// A whole file. The caller has made sure that it is a regular one.
     pub fn file(file: File) -> io::Result<Self> {
@@ -83,9 +86,13 @@ impl Input {
         }
     }
 
-    /// Tells the system to begin fetching `size` bytes at `offset`, which will be read next.
-    pub fn will_read(&self, offset: u64, size: u64) {
-        let left = self.len.saturating_sub(offset).min(size);
+    /// Of reading in order, which has come from `before` to `at`: tells the system now and then to begin fetching what lies
+    /// from `next` on. Told to expect jumps, it does not do so by itself.
+    pub fn goes_on(&self, before: u64, at: u64, next: u64) {
+        if before / AHEAD == at / AHEAD {
+            return;
+        }
+        let (offset, left) = (next, self.len.saturating_sub(next).min(AHEAD));
         if let (Bytes::File(file), Some(size)) = (&self.bytes, NonZeroU64::new(left)) {
             let _ = rustix::fs::fadvise(file, self.start + offset, Some(size), rustix::fs::Advice::WillNeed);
         }

@@ -234,7 +234,9 @@ struct PositionedRead {
 impl Read for PositionedRead {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let got = self.input.read_at(self.at, buffer)?;
+        let before = self.at;
         self.at += got as u64;
+        self.input.goes_on(before, self.at, self.at);
         Ok(got)
     }
 }

@@ -13,8 +13,6 @@ pub(super) const JUMP: u64 = 256;
 const NEAR: u64 = 4 << 10;
 /// Largest window.
 const WINDOW: u64 = 64 << 10;
-/// Bytes fetched ahead of reading in order, as often as so many have been read.
-const AHEAD: u64 = 8 * WINDOW;
 /// Sections up to this size are fetched by one read.
 const SMALL: u64 = 8 << 10;
 /// No relocated field is longer.
@@ -61,9 +59,9 @@ impl Window {
                     JUMP
                 };
                 self.next = size;
-                // Reading in order that has gone on for a while will go on; the system was told to fetch nothing by itself.
-                if going_on && size == WINDOW && at / AHEAD != self.end.saturating_sub(WINDOW) / AHEAD {
-                    input.will_read(at.saturating_add(WINDOW), AHEAD);
+                // Reading in order that has gone on for a while will go on.
+                if going_on && size == WINDOW {
+                    input.goes_on(self.end.saturating_sub(WINDOW), at, at.saturating_add(WINDOW));
                 }
                 let start = if len <= SMALL { 0 } else { at };
                 let end = start.saturating_add(size.max(least)).min(len);
