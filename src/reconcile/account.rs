@@ -49,7 +49,10 @@ pub struct Described<'a> {
 /// Makes the account: first of what units describe, then of the gaps between, as often as more functions become known.
 pub struct Accounting<'i> {
     image: &'i Image,
+    /// What no unit describes, less what is settled.
     uncovered: Vec<Range<u64>>,
+    /// Bytes of padding and of the toolchain in gaps where nothing else is. No function can be found there.
+    settled: (u64, u64),
     /// Padding found so far: where (ascending) and how much. Another table of functions moves few gaps.
     known: Vec<(Range<u64>, u64)>,
     account: Account,
@@ -73,14 +76,15 @@ impl<'i> Accounting<'i> {
         let (per_unit, covered) = attribute(units, &live);
         let uncovered = subtract(&text, &covered);
         let account = Account { bytes: total(&text), per_unit, live, ..Account::default() };
-        Self { image, uncovered, known: Vec::new(), account }
+        Self { image, uncovered, settled: (0, 0), known: Vec::new(), account }
     }
 
-    /// Accounts for the gaps, in the light of these functions. What was said of them before is forgotten.
+    /// Accounts for the gaps, in the light of these functions. They may be more than the last time in what was undescribed
+    /// then; of that, what was said before is forgotten.
     pub fn gaps(&mut self, table: &FunctionTable) -> &Account {
-        let Self { image, uncovered, known, account } = self;
-        account.padding = 0;
-        account.runtime = total(&intersect(uncovered, &table.runtime));
+        let Self { image, uncovered, settled, known, account } = self;
+        account.padding = settled.0;
+        account.runtime = settled.1 + total(&intersect(uncovered, &table.runtime));
         account.undescribed.clear();
         let gaps = subtract(uncovered, &table.runtime);
         if crate::image::identity::is_separate_debug(image) {
@@ -93,9 +97,19 @@ impl<'i> Accounting<'i> {
             gaps.iter().flat_map(|gap| between_functions(gap, &table.functions)).collect();
         *known = padding(image, &between, known);
         let mut classifier = Classifier { image, padding: known, account };
-        for gap in &gaps {
-            classifier.gap(gap, &table.functions);
+        let (mut open, mut unsettled) = (Vec::new(), (0, 0));
+        for gap in gaps {
+            let before = (classifier.account.padding, classifier.account.runtime);
+            let undescribed = classifier.account.undescribed.len();
+            classifier.gap(&gap, &table.functions);
+            if classifier.account.undescribed.len() > undescribed {
+                unsettled.0 += classifier.account.padding - before.0;
+                unsettled.1 += classifier.account.runtime - before.1;
+                open.push(gap);
+            }
         }
+        *uncovered = open;
+        *settled = (account.padding - unsettled.0, account.runtime - unsettled.1);
         account
     }
 
