@@ -271,6 +271,10 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
         facts.problems.extend(of_code.cloned());
     }
     conclude(seen, facts, kernel);
+    if facts.optimization.level == Level::Unknown && image.is_relocatable() && members::holds_no_code(image) {
+        facts.optimization.no_code = true;
+        "the file holds no code".clone_into(&mut facts.optimization.reason);
+    }
     let mut runs = std::mem::take(&mut facts.functions.runs);
     let nameless: Vec<Range<u64>> =
         runs.iter().filter(|run| run.name.is_none()).map(|run| run.start..run.end).collect();

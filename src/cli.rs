@@ -229,7 +229,9 @@ fn rule_table() -> String {
 /// Writes to standard output; a reader that has gone away is no error.
 fn print(bytes: &[u8]) -> anyhow::Result<u8> {
     match io::stdout().lock().write_all(bytes) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(anyhow::Error::new(error).context("standard output cannot be written"))
+        }
         _ => Ok(CLEAN),
     }
 }

@@ -196,6 +196,45 @@ mod tests {
     }
 
     #[test]
+    fn a_part_that_fell_is_named_and_the_whole_is_not() {
+        let options = crate::report::text::Options { quiet: false, verbose: false, width: 200 };
+        let text = |old: &Facts, new: &Facts| crate::report::text::diff(&compare(old, new), options);
+        let (old, mut new) = (nginx(9, Level::O2), nginx(9, Level::O2));
+        let name = new.units.as_ref().unwrap()[3].name.clone();
+        new.units.as_mut().unwrap()[3].level = Level::O0;
+        let one = text(&old, &new);
+        assert!(one.contains("where") && one.contains(&name), "{one}");
+        for unit in new.units.iter_mut().flatten().skip(1) {
+            unit.level = Level::O0;
+        }
+        let eight = text(&old, &new);
+        assert!(eight.contains("and 2 more (-v shows more)"), "{eight}");
+        assert!(!text(&old, &nginx(9, Level::O0)).contains("where"), "all of them need no names");
+
+        // A stripped file names the range, and the module it belongs to.
+        let stripped = |o0: u64| {
+            let mut facts = nginx(9, Level::O2);
+            facts.units = None;
+            let share =
+                |level, functions| crate::facts::LevelShare { level, units: 0, functions, text_bytes: 0 };
+            facts.optimization.by_level = vec![share(Level::O0, o0), share(Level::O2, 1700 - o0)];
+            facts
+        };
+        let mut new = stripped(99);
+        new.functions.runs = vec![crate::facts::FunctionRun {
+            start: 0x74735,
+            end: 0x817d4,
+            name: None,
+            unit: None,
+            module: Some("ngx_http_upstream_module".into()),
+            level: Level::O0,
+            functions: 99,
+        }];
+        let text = text(&stripped(0), &new);
+        assert!(text.contains("ngx_http_upstream_module 0x74735-0x817d4 (99 functions)"), "{text}");
+    }
+
+    #[test]
     fn lists_are_apart_by_commas() {
         let old = nginx(1, Level::O2);
         let mut new = old.clone();

@@ -103,6 +103,9 @@ pub struct Optimization {
     /// the eye; not part of the document.
     #[serde(skip)]
     pub map: Vec<Option<Level>>,
+    /// A relocatable file whose sections hold neither code nor what a link makes code of; not part of the document.
+    #[serde(skip)]
+    pub no_code: bool,
 }
 
 impl Optimization {

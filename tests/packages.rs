@@ -175,6 +175,77 @@ fn a_debug_file_beside_its_program_is_no_second_program() {
     assert_eq!(report["targets"].as_array().map(Vec::len), Some(1));
 }
 
+/// Adds a link of a kind to an archive.
+fn link(builder: &mut tar::Builder<Vec<u8>>, kind: tar::EntryType, name: &str, target: &str) {
+    let mut header = tar::Header::new_gnu();
+    header.set_entry_type(kind);
+    header.set_size(0);
+    header.set_mode(0o777);
+    builder.append_link(&mut header, name, target).expect("appended");
+}
+
+#[test]
+fn a_program_of_a_package_is_found_by_each_of_its_names() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut layer = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_gnu();
+    let bytes = program();
+    header.set_size(bytes.len() as u64);
+    header.set_mode(0o755);
+    layer.append_data(&mut header, "usr/sbin/nginx", bytes.as_slice()).expect("appended");
+    link(&mut layer, tar::EntryType::Link, "usr/bin/hard", "usr/sbin/nginx");
+    link(&mut layer, tar::EntryType::Symlink, "usr/bin/soft", "../sbin/nginx");
+    link(&mut layer, tar::EntryType::Symlink, "sbin", "usr/sbin");
+    link(&mut layer, tar::EntryType::Symlink, "usr/bin/gone", "elsewhere");
+    header.set_size(5);
+    layer.append_data(&mut header, "etc/text", &b"hello"[..]).expect("appended");
+    let layer = layer.into_inner().expect("an archive");
+    let manifest = br#"[{"RepoTags":["a:1"],"Layers":["l/layer.tar"]}]"#;
+    let image = tar(&[("l/layer.tar", &layer), ("manifest.json", manifest)]);
+    for (file, bytes) in [("plain.tar", &layer), ("image.tar", &image)] {
+        let target = write(directory.path(), file, bytes);
+        let name = |member: &str| format!("{}!{member}", target.display());
+        // Hard links are one program, which is listed once; it may be asked for by any name.
+        let (_, all) = json(["inspect".to_owned(), target.display().to_string()]);
+        assert_eq!(all["targets"].as_array().map(Vec::len), Some(1), "{all}");
+        for member in ["/usr/bin/hard", "/usr/sbin/nginx", "usr/sbin/nginx", "/usr/bin/soft", "/sbin/nginx"] {
+            let (status, report) = json(["inspect".to_owned(), name(member)]);
+            assert_eq!((status, report["targets"].as_array().map(Vec::len)), (0, Some(1)), "{member}");
+            let slash = format!("/{}", member.trim_start_matches('/'));
+            assert_eq!(report["targets"][0]["member"], slash, "{file}");
+            assert_eq!(report["targets"][0]["status"], "ok", "{file}!{member}");
+        }
+        for (member, why) in [
+            ("/usr/bin/gone", "a symbolic link to /usr/bin/elsewhere, which is not in the package"),
+            ("/etc/text", "no program, but something else has this name"),
+            ("/usr/sbin/other", "no program of this name in the package"),
+        ] {
+            let run = run(["check".to_owned(), name(member)]);
+            assert_eq!(run.status, 2);
+            assert!(run.stderr.contains(&format!("{}: {why}", name(member))), "{}", run.stderr);
+        }
+    }
+}
+
+#[test]
+fn a_directory_of_packages_says_that_they_are_to_be_named() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let package = tar(&[("usr/bin/a", &program())]);
+    write(directory.path(), "one.tar", &package);
+    write(directory.path(), "notes.txt", b"no package");
+    let run_on = || run(["check".as_ref(), directory.path().as_os_str()]);
+    let one = run_on();
+    assert_eq!(one.status, 2);
+    assert!(one.stderr.contains("no ELF file in this directory, but a package, which"), "{}", one.stderr);
+    write(directory.path(), "two.deb", &ar(&[("debian-binary", b"2.0\n"), ("data.tar", &package)]));
+    let two = run_on();
+    assert!(two.stderr.contains("but 2 packages, which a walk does not open: name them"), "{}", two.stderr);
+    write(directory.path(), "oci-layout", b"{}");
+    let layout = run_on();
+    assert_eq!(layout.status, 2);
+    assert!(layout.stderr.contains("but an OCI layout: tar -cC"), "{}", layout.stderr);
+}
+
 #[test]
 fn one_program_of_a_package_may_be_named() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -113,6 +113,16 @@ pub(super) fn text_size(image: &Image) -> u64 {
         .fold(0u64, |sum, s| sum.saturating_add(image.size_in_file(s)))
 }
 
+/// Whether the sections of a relocatable file hold no code, nor any in the compiler's own language, of which link-time
+/// optimization makes code (GCC's `.gnu.lto_…`, clang's `.llvmbc` and `.llvm.lto`).
+pub(super) fn holds_no_code(image: &Image) -> bool {
+    let intermediate = |name: &[u8]| {
+        [&b".gnu.lto_"[..], b".gnu.offload_lto_", b".llvm"].iter().any(|start| name.starts_with(start))
+    };
+    !image.sections.is_empty()
+        && !image.sections.iter().any(|s| s.is_text() && s.size > 0 || intermediate(&s.name))
+}
+
 fn elf_of(image: &Image) -> Elf {
     identity::elf_facts(image, &linkage::read(image), None)
 }

@@ -80,6 +80,17 @@ impl TargetArguments {
 
     /// Expands a name that is no directory.
     fn one(&self, name: PathBuf, root: &Root<'_>, limits: &Limits) -> Expanded {
+        self.one_or_named(name, None, root, limits)
+    }
+
+    /// Expands a name that is no directory; of a package the program named `member`, if one is given.
+    fn one_or_named(
+        &self,
+        name: PathBuf,
+        member: Option<&str>,
+        root: &Root<'_>,
+        limits: &Limits,
+    ) -> Expanded {
         let mut expanded = Expanded::default();
         if let Some(pid) = process::pid_of(&name) {
             expanded.subjects.push(super::processes::by_number(pid, limits));
@@ -104,10 +115,13 @@ impl TargetArguments {
                 }
             }
         };
-        let shown = subject.shown();
+        let (shown, path) = (subject.shown(), subject.path.clone());
         match package::open(subject, limits) {
             Err(subject) => expanded.subjects.push(*subject),
-            Ok(package) => {
+            Ok(mut package) => {
+                if let Some(member) = member {
+                    package.pick(&path, member);
+                }
                 expanded.summary.skipped += package.skipped;
                 if package.subjects.is_empty() {
                     expanded.notes.push(format!("{shown}: no ELF file in this package"));
@@ -128,18 +142,11 @@ impl TargetArguments {
         root: &Root<'_>,
         limits: &Limits,
     ) -> Expanded {
-        let mut expanded = self.one(package, root, limits);
-        let wanted = |subject: &Subject| {
-            match subject.member.as_deref() {
-                Some(found) => found.trim_start_matches('/') == member.trim_start_matches('/'),
-                // Of a damaged package it is not known what is in it; what is no package has no members.
-                None => subject.refused.is_some(),
-            }
-        };
+        let mut expanded = self.one_or_named(package, Some(member), root, limits);
         expanded.summary = Summary::default();
-        expanded.subjects.retain(wanted);
+        // What is no package has no members.
+        expanded.subjects.retain(|subject| subject.member.is_some() || subject.refused.is_some());
         if expanded.subjects.is_empty() {
-            expanded.notes.clear();
             let why = "no program of this name in the package".to_owned();
             expanded.subjects.push(Subject::refused(name, Origin::Archive, why));
         }
@@ -162,7 +169,13 @@ impl TargetArguments {
         expanded.summary.unreadable = walk.unreadable.len() as u64;
         let empty = walk.found.is_empty();
         if empty {
-            expanded.notes.push(format!("{shown}: no ELF file in this directory"));
+            let hint = match walk.packages {
+                _ if walk.oci_layout => format!(", but an OCI layout: tar -cC {shown} . | flagaudit check -"),
+                0 => String::new(),
+                1 => ", but a package, which a walk does not open: name it".to_owned(),
+                packages => format!(", but {packages} packages, which a walk does not open: name them"),
+            };
+            expanded.notes.push(format!("{shown}: no ELF file in this directory{hint}"));
         }
         expanded.subjects.extend(walk.found.into_iter().map(Subject::met));
         expanded.incomplete =

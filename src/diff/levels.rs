@@ -4,7 +4,7 @@ use super::Direction::{self, Better, Neutral, Worse};
 use super::{Change, Ledger};
 use crate::compiler::Level;
 use crate::compiler::options::level_of;
-use crate::facts::{Facts, Unit, UnitKind};
+use crate::facts::{Facts, FunctionRun, Unit, UnitKind};
 use crate::finding::normalise_unit;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -246,9 +246,29 @@ fn by_count(old: &Facts, new: &Facts, ledger: &mut Ledger) -> bool {
     // By functions the code's shape is counted, which a compiler's choices move a little: only -O0 counts there.
     if by_units || was != is {
         let sentence = format!("{word} by level: {} → {}", text(&a), text(&b));
-        ledger.change(&format!("{word}.by_level"), json!(a), json!(b), change, sentence);
+        let what = format!("{word}.by_level");
+        let mut change = Change::new(what, json!(a), json!(b), change, sentence);
+        if !by_units {
+            change.names = match change.direction {
+                Worse => unoptimized(new),
+                Better => unoptimized(old),
+                Neutral => Vec::new(),
+            };
+        }
+        ledger.changes.push(change);
     }
     true
+}
+
+/// Where code without optimization lies, as far as a stripped file tells.
+fn unoptimized(facts: &Facts) -> Vec<String> {
+    let runs = facts.functions.runs.iter().filter(|run| run.level == Level::O0).take(MOST_NAMES);
+    let name = |run: &FunctionRun| {
+        let name = run.module.as_ref().or(run.unit.as_ref()).or(run.name.as_ref());
+        let name = name.map(|name| format!("{name} ")).unwrap_or_default();
+        format!("{name}{:#x}-{:#x} ({} functions)", run.start, run.end, run.functions)
+    };
+    runs.map(name).collect()
 }
 
 #[cfg(test)]

@@ -83,6 +83,10 @@ pub struct Process {
     /// Libraries and modules that run though the file at their name was deleted or is another build now.
     #[serde(default)]
     pub replaced: Vec<String>,
+    /// It sees other files than this program does (a container, a chroot): names of files are those inside. Not part of
+    /// the document.
+    #[serde(skip)]
+    pub elsewhere: bool,
 }
 
 /// As what a library was found (`--libraries`).

@@ -5,7 +5,7 @@ use super::matching::module_names;
 use super::show::quote;
 use crate::compiler::{Level, Satisfies};
 use crate::evidence::{Held, Strength};
-use crate::facts::{Facts, Kind, ModuleOrigin, Unit, UnitKind};
+use crate::facts::{Facts, Kind, Linkage, ModuleOrigin, Unit, UnitKind};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
@@ -301,6 +301,7 @@ impl Draft {
             self.line("version", &format!("[{}]", quote(&format!(">= {}", numbers.join(".")))), "");
         }
         let mut modules: Vec<String> = Vec::new();
+        let mut dynamic: Vec<String> = Vec::new();
         for module in nginx.modules.iter().flatten().filter(|module| is_name(&module.name)) {
             let own = module.origin == ModuleOrigin::Builtin;
             let name = match module_names(&module.name).get(2) {
@@ -310,14 +311,23 @@ impl Draft {
             // The core is in every nginx; listing it would only be noise.
             let optional =
                 !own || ["http_", "mail_", "stream_"].iter().any(|prefix| name.starts_with(prefix));
-            if optional && !modules.contains(&name) {
-                modules.push(name);
+            // A dynamic one is not in this file, and no check of it would find it there. Its argument is required below.
+            let elsewhere = module.linkage == Linkage::Dynamic && own && nginx.configure_arguments.is_some();
+            let list = if elsewhere { &mut dynamic } else { &mut modules };
+            if optional && !list.contains(&name) {
+                list.push(name);
             }
         }
         if !modules.is_empty() {
             self.table("nginx.modules");
             self.comment("Set `exact = true` to have anything beyond these reported as well.");
             self.list("require", &modules);
+            if !dynamic.is_empty() {
+                let words = "Dynamic modules are files of their own, and the arguments that build them are required below.";
+                self.comment(&format!("{words} With `exact`:"));
+                let names: Vec<String> = dynamic.iter().map(|name| quote(name)).collect();
+                self.comment(&format!("allow = [{}]", names.join(", ")));
+            }
         }
         let Some(arguments) = &nginx.configure_arguments else { return };
         let wanted: Vec<String> = arguments

@@ -54,12 +54,14 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     }
     let found = &context.facts.instrumentation;
     let absent = context.facts.elf.as_ref().is_none_or(|elf| elf.kind == Kind::SeparateDebug);
-    if absent
+    let reason = super::levels::nothing_to_judge(context.facts);
+    let reason = if absent { Some("the code is not in this file") } else { reason };
+    if let Some(reason) = reason
         && found.sanitizers.value.is_none()
         && found.coverage.value.is_none()
         && found.profiling.value.is_none()
     {
-        return Outcome::NotChecked("the code is not in this file".to_owned());
+        return Outcome::NotChecked(reason.to_owned());
     }
     let mut drafts = Vec::new();
     for entry in entries {
@@ -132,6 +134,10 @@ mod tests {
 
         facts.elf.as_mut().unwrap().kind = Kind::SeparateDebug;
         assert_not_checked(&facts, &wanted, RULE.id);
+        let mut object = with_units(Vec::new());
+        object.elf.as_mut().unwrap().kind = Kind::Relocatable;
+        object.optimization.no_code = true;
+        assert_not_checked(&object, &wanted, RULE.id);
         facts.elf.as_mut().unwrap().kind = Kind::Pie;
 
         let instrumentation = &mut facts.instrumentation;

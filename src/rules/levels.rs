@@ -53,7 +53,8 @@ pub fn library_units<'a>(context: &Context<'a>) -> Vec<&'a Unit> {
 
 /// Why there is nothing to judge, if the file is known to hold no compiled code: data objects, assembled code alone.
 ///
-/// Text is not accounted for in relocatable files; there, only units can show that there is none.
+/// Text is not accounted for in relocatable files; there, units show that there is none, or the sections. What is in an
+/// archive besides (bitcode is no ELF) is not known.
 pub fn nothing_to_judge(facts: &Facts) -> Option<&'static str> {
     let elf = facts.elf.as_ref().filter(|elf| elf.sections && !elf.packed)?;
     if facts.status != Status::Ok || facts.optimization.level != Level::Unknown {
@@ -71,7 +72,8 @@ pub fn nothing_to_judge(facts: &Facts) -> Option<&'static str> {
         && text.bytes == 0
         && facts.functions.count == 0
         && units.iter().all(|unit| unit.text_bytes == 0);
-    empty.then_some("the file holds no code")
+    let bare = facts.optimization.no_code && units.is_empty();
+    (empty || bare).then_some("the file holds no code")
 }
 
 /// Compiled for link-time optimization, as the unit's own options tell.
@@ -200,6 +202,8 @@ mod tests {
         assert_eq!(nothing_to_judge(&facts), Some("the file holds no code"));
         facts.elf.as_mut().unwrap().kind = Kind::Relocatable;
         assert!(nothing_to_judge(&facts).is_none(), "its text is not accounted for");
+        facts.optimization.no_code = true;
+        assert_eq!(nothing_to_judge(&facts), Some("the file holds no code"));
     }
 
     #[test]

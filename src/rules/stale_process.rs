@@ -140,6 +140,7 @@ mod tests {
             same_file: Some(false),
             children: 8,
             replaced: Vec::new(),
+            elsewhere: false,
         });
         let found = only(&facts, &policy(), RULE.id);
         assert_eq!(found.message, "the file of pid 812 was replaced: 7f96c30d runs, 1c09ab22 is installed");

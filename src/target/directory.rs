@@ -3,6 +3,7 @@
 //! from the handle of the directory that the walk began at, so that a folder which becomes a link meanwhile leads nowhere.
 
 use super::glance::{Glance, glance};
+use super::package;
 use crate::image::confined::{Below, Directory, Entry};
 use crate::image::{Input, archive};
 use crate::limits::Limits;
@@ -16,6 +17,8 @@ use std::path::{Path, PathBuf};
 
 /// Files that a thread looks at before it asks for more: a look is short, and asking for each would cost as much.
 const BATCH: usize = 64;
+/// A file that says of its directory what it is (OCI image specification, "Image Layout").
+const OCI_LAYOUT: &str = "oci-layout";
 
 /// What a walk met.
 #[derive(Debug, Default)]
@@ -24,6 +27,10 @@ pub struct Walk {
     pub found: Vec<Met>,
     /// Regular files that are neither.
     pub skipped: u64,
+    /// So many of them are packages, as far as their beginning tells.
+    pub packages: u64,
+    /// The directory is an OCI layout.
+    pub oci_layout: bool,
     /// Files and directories that could not be opened, with the reason.
     pub unreadable: Vec<(PathBuf, String)>,
 }
@@ -59,7 +66,10 @@ pub fn walk(top: &Directory, root: &Path, jobs: usize, limits: &Limits, seen: &m
         let below = top.below(file.map_err(|(path, why)| (shown(&path), why))?);
         let path = shown(&below.path);
         match visit(&below, limits) {
-            Ok(met) => Ok(met.map(|(glance, identity)| Met { path, below, glance, identity })),
+            Ok(Looked::Elf(glance, identity)) => Ok(Seen::Elf(Met { path, below, glance, identity })),
+            Ok(Looked::Other { package }) => {
+                Ok(Seen::Other { package, oci_layout: below.path.as_os_str() == OCI_LAYOUT })
+            }
             Err(why) => Err((path, why)),
         }
     };
@@ -72,8 +82,12 @@ pub fn walk(top: &Directory, root: &Path, jobs: usize, limits: &Limits, seen: &m
                 count += 1;
                 seen(count);
                 match file {
-                    Ok(Some(met)) => walk.found.push(met),
-                    Ok(None) => walk.skipped += 1,
+                    Ok(Seen::Elf(met)) => walk.found.push(met),
+                    Ok(Seen::Other { package, oci_layout }) => {
+                        walk.skipped += 1;
+                        walk.packages += u64::from(package);
+                        walk.oci_layout |= oci_layout;
+                    }
                     Err(why) => walk.unreadable.push(why),
                 }
             }
@@ -88,21 +102,35 @@ pub fn walk(top: &Directory, root: &Path, jobs: usize, limits: &Limits, seen: &m
     walk
 }
 
-/// Looks at one file: `None` if it is neither ELF nor an archive.
-#[allow(clippy::type_complexity)]
-fn visit(below: &Below, limits: &Limits) -> Result<Option<(Option<Glance>, (u64, u64))>, String> {
+/// A file that was met.
+enum Seen {
+    Elf(Met),
+    Other { package: bool, oci_layout: bool },
+}
+
+/// What a look at a file tells.
+enum Looked {
+    /// ELF, or an archive of it: with its device and inode.
+    Elf(Option<Glance>, (u64, u64)),
+    Other {
+        package: bool,
+    },
+}
+
+/// Looks at one file.
+fn visit(below: &Below, limits: &Limits) -> Result<Looked, String> {
     let file = below.open().map_err(|error| error.to_string())?;
     let metadata = file.metadata().map_err(|error| error.to_string())?;
     let input = Input::file(file).map_err(|error| error.to_string())?;
-    let mut magic = [0; 8];
-    let got = input.read_at(0, &mut magic).map_err(|error| error.to_string())?;
-    let start = magic.get(..got).unwrap_or_default();
+    let mut start = [0; package::START];
+    let got = input.read_at(0, &mut start).map_err(|error| error.to_string())?;
+    let start = start.get(..got).unwrap_or_default();
     let elf = start.starts_with(&object::elf::ELFMAG);
     if !elf && !holds_programs(&input, limits) {
-        return Ok(None);
+        return Ok(Looked::Other { package: package::is_package(start) });
     }
     let glance = elf.then(|| glance(&input, limits)).flatten();
-    Ok(Some((glance, (metadata.dev(), metadata.ino()))))
+    Ok(Looked::Elf(glance, (metadata.dev(), metadata.ino())))
 }
 
 /// Whether this is an archive of object files. Debian packages are archives, too, and the C library's development files

@@ -10,10 +10,12 @@ use crate::image::{Input, archive};
 use crate::limits::Limits;
 use std::collections::HashSet;
 use std::io::Read;
+use std::path::Path;
 
 mod contents;
 mod cpio;
 mod layers;
+mod names;
 mod room;
 mod rpm;
 mod shelf;
@@ -24,6 +26,7 @@ mod tree;
 pub use shelf::Shelf;
 
 use contents::{Contents, Found, MOST_REFUSED};
+use names::Names;
 use room::Room;
 
 /// What a package holds.
@@ -33,6 +36,37 @@ pub struct Package {
     pub subjects: Vec<Subject>,
     /// Files that are no programs.
     pub skipped: u64,
+    names: Names,
+}
+
+impl Package {
+    /// Leaves what `member` names: the program that is listed so, or has it for another name, which links give. Of a
+    /// damaged package it is not known what is in it, and that it is damaged stays, too.
+    pub fn pick(&mut self, path: &Path, member: &str) {
+        let member = member.trim_start_matches('/');
+        let is_it = |subject: &Subject, name: &str| {
+            subject.member.as_deref().is_some_and(|found| found.trim_start_matches('/') == name)
+        };
+        let linked = (!self.subjects.iter().any(|subject| is_it(subject, member)))
+            .then(|| self.names.listed(member))
+            .map(|listed| {
+                let listed = listed?;
+                let name = listed.trim_start_matches('/');
+                let subject = self.subjects.iter().find(|subject| is_it(subject, name));
+                let subject = subject.cloned().ok_or(names::NOTHING)?;
+                let slash = if listed.starts_with('/') { "/" } else { "" };
+                Ok::<Subject, String>(Subject { member: Some(format!("{slash}{member}")), ..subject })
+            });
+        self.subjects.retain(|subject| is_it(subject, member) || subject.member.is_none());
+        match linked {
+            Some(Ok(subject)) => self.subjects.push(subject),
+            Some(Err(why)) if self.subjects.is_empty() => self.subjects.push(Subject {
+                member: Some(format!("/{member}")),
+                ..Subject::refused(path, Origin::Archive, why)
+            }),
+            _ => {}
+        }
+    }
 }
 
 /// Opens a target as a package. `Err` gives it back as it is if it is none, with its bytes where they could be read
@@ -50,7 +84,7 @@ pub fn open(subject: Subject, limits: &Limits) -> Result<Package, Box<Subject>> 
         return Err(Box::new(subject));
     };
     let room = &Room::new(limits);
-    let contents = read(&input, kind, room);
+    let mut contents = read(&input, kind, room);
     // One compressed file is that file.
     if let Some(single) = contents.single {
         return Err(Box::new(Subject { input: Some(single), ..subject }));
@@ -58,11 +92,11 @@ pub fn open(subject: Subject, limits: &Limits) -> Result<Package, Box<Subject>> 
     if contents.not_an_archive {
         return Err(Box::new(subject));
     }
-    let contents = match layers::image(&contents, room) {
-        Some(image) => image,
-        None => nested(contents, room),
+    let (names, contents) = match layers::image(&contents, room) {
+        Some(mut image) => (Names::new(&mut image), image),
+        None => (Names::new(&mut contents), nested(contents, room)),
     };
-    Ok(package(&subject, contents))
+    Ok(package(&subject, contents, names))
 }
 
 fn read(input: &Input, kind: Kind, room: &Room) -> Contents {
@@ -170,9 +204,9 @@ fn program(input: &Input, room: &Room) -> Result<Input, String> {
     room.keep(stream, room.limits.stream_bytes).map_err(|error| error.to_string())
 }
 
-fn package(subject: &Subject, contents: Contents) -> Package {
+fn package(subject: &Subject, contents: Contents, names: Names) -> Package {
     let mut seen = HashSet::new();
-    let mut package = Package { skipped: contents.skipped, ..Package::default() };
+    let mut package = Package { skipped: contents.skipped, names, ..Package::default() };
     let mut found = contents.found;
     found.sort_by(|a, b| a.name.cmp(&b.name));
     let (mut refused, mut left_out) = (0, contents.left_out);
@@ -180,6 +214,9 @@ fn package(subject: &Subject, contents: Contents) -> Package {
         // Hard links of one file are one program, under the first name.
         if one.bytes.is_ok() && !seen.insert(one.id) {
             continue;
+        }
+        if one.bytes.is_ok() {
+            package.names.list(one.id, &one.name);
         }
         let mut member = Subject {
             member: (!one.name.is_empty()).then_some(one.name),
@@ -213,6 +250,11 @@ fn package(subject: &Subject, contents: Contents) -> Package {
     package
 }
 
+/// Whether a file that begins so is a package, or an archive that may hold some. Of compressed files this is not known.
+pub(super) fn is_package(start: &[u8]) -> bool {
+    matches!(kind_of(start), Some(Kind::Deb | Kind::Rpm | Kind::Tar))
+}
+
 /// What a package looks like from its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -223,10 +265,16 @@ enum Kind {
     Stream,
 }
 
+/// Bytes of a file by which it is recognised.
+pub(super) const START: usize = 512;
+
 fn kind(input: &Input) -> Option<Kind> {
-    let mut start = [0; 512];
+    let mut start = [0; START];
     let got = input.read_at(0, &mut start).ok()?;
-    let start = start.get(..got)?;
+    kind_of(start.get(..got)?)
+}
+
+fn kind_of(start: &[u8]) -> Option<Kind> {
     // A program is one, whatever its free bytes would make of it.
     if start.starts_with(&object::elf::ELFMAG) {
         return None;

@@ -136,6 +136,18 @@ fn nginx() -> Facts {
     }
 }
 
+#[test]
+fn dynamic_modules_are_not_asked_of_a_file_that_they_are_not_in() {
+    let mut facts = nginx();
+    let mut stream = module("ngx_stream_core_module", ModuleOrigin::Builtin);
+    stream.linkage = crate::facts::Linkage::Dynamic;
+    facts.nginx.as_mut().unwrap().modules.as_mut().unwrap().push(stream);
+    let (text, policy) = loaded(&facts);
+    assert!(policy.nginx.modules.require.iter().all(|one| one.value.text != "stream_core"), "{text}");
+    assert!(policy.nginx.configure.require.iter().any(|one| one.value.text == "--with-stream=dynamic"));
+    assert!(text.contains("# allow = [\"stream_core\"]\n"), "{text}");
+}
+
 fn loaded(facts: &Facts) -> (String, Policy) {
     let text = init(facts, "made \"up\"");
     let modules = || {

@@ -11,6 +11,8 @@ use std::fmt::Write as _;
 const MOST: usize = 12;
 /// So many modules gone or come are told one by one, and more of them in one sentence.
 const FEW_MODULES: usize = 3;
+/// So many names of units or modules are told without `--verbose`.
+const FEW_NAMES: usize = 6;
 
 fn head(report: &DiffReport) -> &'static str {
     match (report.regression, report.same) {
@@ -77,10 +79,8 @@ pub fn diff(report: &DiffReport, options: Options) -> String {
             Direction::Better => sentence(&mut out, GREEN, &text, options),
             Direction::Neutral => labelled(&mut out, 0, label, &text, options),
         }
-        if options.verbose && !change.names.is_empty() {
-            let more = change.count.unwrap_or_default().saturating_sub(change.names.len() as u64);
-            let more = if more > 0 { format!(", … and {more} more") } else { String::new() };
-            labelled(&mut out, 2, "where", &terminal(&format!("{}{more}", change.names.join(", "))), options);
+        if let Some(text) = place(change, options) {
+            labelled(&mut out, 2, "where", &terminal(&text), options);
         }
     }
     if left > 0 {
@@ -95,6 +95,24 @@ pub fn diff(report: &DiffReport, options: Options) -> String {
         }
     }
     escape::log(&out)
+}
+
+/// Names of what a change concerns. Where it is for better or worse, and not of everything, the first are told always.
+fn place(change: &Change, options: Options) -> Option<String> {
+    let part = change.of.is_none() || change.count < change.of;
+    let telling = change.direction != Direction::Neutral && part;
+    if change.names.is_empty() || !(options.verbose || telling) {
+        return None;
+    }
+    let most = if options.verbose { change.names.len() } else { FEW_NAMES };
+    let shown = change.names.get(..most).unwrap_or(&change.names);
+    let more = change.count.unwrap_or_default().saturating_sub(shown.len() as u64);
+    let more = match more {
+        0 => String::new(),
+        more if shown.len() < change.names.len() => format!(", and {more} more (-v shows more)"),
+        more => format!(", and {more} more"),
+    };
+    Some(format!("{}{more}", shown.join(", ")))
 }
 
 /// The changes as they are listed: many modules that are gone, or come, make one.

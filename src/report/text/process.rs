@@ -57,6 +57,11 @@ pub(super) fn installed(out: &mut String, facts: &Facts, options: Options) {
         (_, None) => paint(YELLOW, "no, the file was deleted or replaced"),
     };
     let _ = writeln!(out, "running = installed file: {said}");
+    if process.elsewhere {
+        let text =
+            format!("in /proc/{}/root, where names of files lead: a container or a chroot", process.pid);
+        labelled(out, 0, "files", &text, options);
+    }
     if !process.replaced.is_empty() {
         let list = process.replaced.join(" ");
         let _ =
@@ -94,9 +99,35 @@ mod tests {
             same_file: None,
             children: 8,
             replaced: Vec::new(),
+            elsewhere: false,
         };
         assert_eq!(role(&process("nginx: master process /usr/sbin/nginx -g x", None)), "nginx master");
         assert_eq!(role(&process("/usr/bin/sleep 5", Some("/usr/bin/sleep"))), "sleep");
         assert_eq!(role(&process("redis: 6379", Some("/usr/bin/redis-server"))), "redis-server");
+    }
+
+    #[test]
+    fn of_a_container_it_is_said_where_its_files_are() {
+        let mut facts = crate::rules::testing::nginx(1, crate::compiler::Level::O2);
+        let mut process = Process {
+            pid: 812,
+            command: "nginx: master process nginx".to_owned(),
+            exe: Some("/usr/sbin/nginx".to_owned()),
+            deleted: false,
+            on_disk_build_id: None,
+            same_file: Some(true),
+            children: 0,
+            replaced: Vec::new(),
+            elsewhere: false,
+        };
+        let mut said = |elsewhere: bool| {
+            process.elsewhere = elsewhere;
+            facts.process = Some(process.clone());
+            let mut out = String::new();
+            installed(&mut out, &facts, Options { quiet: false, verbose: false, width: 80 });
+            out
+        };
+        assert!(!said(false).contains("/proc/812/root"));
+        assert!(said(true).contains("/proc/812/root, where names of files lead"));
     }
 }

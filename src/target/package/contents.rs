@@ -1,7 +1,9 @@
 //! The entries of one tar archive: programs are kept, the rest is counted.
 
+use super::START;
 use super::room::Room;
 use super::stream::{InputReader, Stream};
+use super::tree::Tree;
 use crate::image::Input;
 use std::collections::HashMap;
 use std::io::{self, BufReader, Read};
@@ -15,8 +17,6 @@ const MOST_HEADER: u64 = 1 << 20;
 pub(super) const MOST_MANIFEST: u64 = 8 << 20;
 /// Most entries of one archive, and of one target, that are refused by name; more are counted.
 pub(super) const MOST_REFUSED: usize = 1000;
-/// Bytes of a file by which it is recognised.
-const START: usize = 512;
 
 /// One file that was kept, or refused.
 #[derive(Debug, Clone)]
@@ -50,6 +50,8 @@ pub(super) struct Contents {
     pub found: Vec<Found>,
     /// All names with what they are, in order.
     pub events: Vec<(String, Event)>,
+    /// The file trees of images, and what their names begin with.
+    pub trees: Vec<(String, Tree)>,
     pub skipped: u64,
     /// Entries that were refused and are not among the found, being too many.
     pub left_out: u64,
@@ -62,6 +64,11 @@ pub(super) struct Contents {
 }
 
 impl Contents {
+    /// The files and names of an archive alone.
+    pub(super) fn of(found: Vec<Found>, events: Vec<(String, Event)>) -> Self {
+        Self { found, events, ..Self::default() }
+    }
+
     /// An archive of which nothing could be read.
     pub(super) fn damaged(why: String) -> Self {
         let mut contents = Self::default();

@@ -90,9 +90,11 @@ pub(super) fn image(outer: &Contents, room: &Room) -> Option<Contents> {
             };
             tree.lay(&contents, &mut ids);
         }
-        let files = tree.into_found().into_iter().filter(|found| found.bytes.is_ok());
+        let files = tree.found().filter(|found| found.bytes.is_ok());
         let prefix = if several { format!("{tag}!") } else { String::new() };
-        all.found.extend(files.map(|found| Found { name: format!("{prefix}{}", found.name), ..found }));
+        all.found
+            .extend(files.map(|found| Found { name: format!("{prefix}{}", found.name), ..found.clone() }));
+        all.trees.push((prefix, tree));
     }
     Some(all)
 }

@@ -20,6 +20,19 @@ enum Node {
 /// Longest name of a file, in bytes.
 const MOST_PATH: usize = 4096;
 
+/// What a name stands for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// A program, by the number that all its names share.
+    Program(usize),
+    /// Something that is no program.
+    NoProgram,
+    /// A link to this, which is not there.
+    Dangling(String),
+    /// Nothing.
+    Nowhere,
+}
+
 /// A tree and the layer each name comes from.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
@@ -133,12 +146,23 @@ impl Tree {
     }
 
     /// The files that are left.
-    pub(super) fn into_found(self) -> Vec<Found> {
-        let files = self.nodes.into_values().filter_map(|(_, node)| match node {
-            Node::File(found) => found,
+    pub(super) fn found(&self) -> impl Iterator<Item = &Found> {
+        self.nodes.values().filter_map(|(_, node)| match node {
+            Node::File(found) => found.as_ref(),
             Node::Directory | Node::Symlink(_) => None,
-        });
-        files.collect()
+        })
+    }
+
+    /// What a name stands for, links followed inside the tree.
+    pub(super) fn find(&self, name: &str) -> Place {
+        let path = self.resolve(name);
+        let program = |found: &Option<Found>| found.as_ref().filter(|found| found.is_program).map(|f| f.id);
+        match self.nodes.get(&path) {
+            Some((_, Node::File(found))) => program(found).map_or(Place::NoProgram, Place::Program),
+            Some((_, Node::Directory)) => Place::NoProgram,
+            _ if path == super::contents::clean(name.as_bytes()).unwrap_or_default() => Place::Nowhere,
+            _ => Place::Dangling(path),
+        }
     }
 }
 

@@ -10,18 +10,21 @@ use std::fmt::Write as _;
 /// The text by level, as bars.
 pub(in crate::report::text) fn text_map(out: &mut String, facts: &Facts, options: Options) {
     let text = facts.optimization.text;
+    if facts.optimization.no_code {
+        labelled(out, 0, "text", "none: there is nothing to judge", options);
+    }
     if text.bytes == 0 {
         return;
     }
-    let columns: usize = if options.width < 90 { 8 } else { 16 };
+    let columns: u64 = if options.width < 90 { 8 } else { 16 };
     let mut label = "text";
     let mut row = |name: &str, bytes: u64, style: anstyle::Style, what: String| {
         if bytes == 0 {
             return;
         }
         let share = tenths(bytes, text.bytes);
-        let cells = ((share * 16 + 500) / 1000).clamp(1, 16) as usize;
-        let bar = format!("{}{}", "█".repeat(cells), "·".repeat(columns.saturating_sub(cells)));
+        let cells = ((share * columns + 500) / 1000).clamp(1, columns);
+        let bar = format!("{}{}", "█".repeat(cells as usize), "·".repeat((columns - cells) as usize));
         let _ = writeln!(
             out,
             "{}{:pad$}{} {} {:>3}.{} %  {:>11} bytes{what}",
@@ -98,6 +101,28 @@ mod tests {
         let mut out = String::new();
         where_which(&mut out, &facts, Options { quiet: false, verbose: false, width: 80 });
         anstream::adapter::strip_str(&out).to_string()
+    }
+
+    #[test]
+    fn bars_are_as_long_as_each_other_at_any_width() {
+        let mut facts = stripped(Level::O2);
+        let share =
+            |level, text_bytes| crate::facts::LevelShare { level, units: 0, functions: 9, text_bytes };
+        facts.optimization.text.bytes = 1000;
+        facts.optimization.by_level = vec![share(Level::O0, 70), share(Level::O2, 930)];
+        for (width, cells) in [(80, 8), (100, 16)] {
+            let mut out = String::new();
+            text_map(&mut out, &facts, Options { quiet: false, verbose: false, width });
+            let bars: Vec<usize> =
+                out.lines().map(|line| line.chars().filter(|c| "█·".contains(*c)).count()).collect();
+            assert!(bars.len() >= 2 && bars.iter().all(|bar| *bar == cells), "{width}: {out}");
+        }
+        let mut object = crate::rules::testing::with_units(Vec::new());
+        object.optimization.text.bytes = 0;
+        object.optimization.no_code = true;
+        let mut out = String::new();
+        text_map(&mut out, &object, Options { quiet: false, verbose: false, width: 80 });
+        assert!(out.contains("none: there is nothing to judge"), "{out}");
     }
 
     #[test]
