@@ -192,10 +192,18 @@ pub struct TailCalls {
     pub functions: u64,
     /// Those that end in a jump to another function.
     pub tail_calls: u64,
-    /// `tail_calls / functions`.
+    /// `tail_calls / functions`, to four decimal places: a number of so few digits is the same when it is read back.
     pub ratio: f64,
     /// `filter-chain` (nginx's header and body filters) or `all`.
     pub scope: String,
+}
+
+impl TailCalls {
+    /// So many of the functions looked at; `None` if there were none.
+    pub fn counted(tail_calls: u64, functions: u64, scope: &str) -> Option<Self> {
+        let ratio = (tail_calls as f64 / functions as f64 * 1e4).round() / 1e4;
+        (functions > 0).then(|| Self { functions, tail_calls, ratio, scope: scope.to_owned() })
+    }
 }
 
 /// One compilation unit.
@@ -317,4 +325,22 @@ pub struct FunctionSeen {
     pub name: Option<String>,
     /// `O0`, `optimized` or `unknown`.
     pub level: Level,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_is_the_same_when_it_is_read_back() {
+        assert!(TailCalls::counted(0, 0, "all").is_none());
+        for functions in 1..=300 {
+            for tail_calls in 0..=functions {
+                let made = TailCalls::counted(tail_calls, functions, "all").unwrap();
+                let written = serde_json::to_string(&made).unwrap();
+                assert_eq!(serde_json::from_str::<TailCalls>(&written).unwrap(), made, "{written}");
+            }
+        }
+        assert_eq!(TailCalls::counted(5, 27, "all").unwrap().ratio.to_string(), "0.1852");
+    }
 }

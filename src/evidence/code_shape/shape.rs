@@ -199,11 +199,6 @@ impl CodeShape {
                 .for_each(&mut count),
         }
         let scope = if starts.is_some() { "filter-chain" } else { "all" };
-        (functions > 0).then(|| TailCalls {
-            functions,
-            tail_calls,
-            ratio: tail_calls as f64 / functions as f64,
-            scope: scope.to_owned(),
-        })
+        TailCalls::counted(tail_calls, functions, scope)
     }
 }
