@@ -54,6 +54,33 @@ fn seen(bytes: Vec<u8>, limits: &Limits) -> (Vec<String>, Vec<(String, String)>)
     (found, refused)
 }
 
+/// A Zstandard frame of uncompressed blocks (RFC 8878, section 3.1.1), of at most 255 bytes.
+fn zstd_frame(bytes: &[u8]) -> Vec<u8> {
+    let size = u8::try_from(bytes.len()).unwrap();
+    // The frame says its size in one byte; the header of its one block: the last, raw, of that size.
+    let block = 1 | u32::from(size) << 3;
+    [&[0x28, 0xb5, 0x2f, 0xfd, 0x20, size][..], &block.to_le_bytes()[..3], bytes].concat()
+}
+
+#[test]
+fn frames_without_data_are_passed_over() {
+    // As pzstd writes: before each frame one without data that says how long it is.
+    let mut bytes = Vec::new();
+    for part in tar(&[("bin/a", ELF)]).chunks(251) {
+        let frame = zstd_frame(part);
+        bytes.extend_from_slice(&[0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0]);
+        bytes.extend_from_slice(&u32::try_from(frame.len()).unwrap().to_le_bytes());
+        bytes.extend_from_slice(&frame);
+    }
+    assert_eq!(seen(bytes.clone(), &Limits::default()), (vec!["/bin/a".to_owned()], vec![]));
+    // One that claims more than there is, is damage.
+    let cut = [&bytes[..12 + zstd_frame(&[0; 251]).len()], &[0x5f, 0x2a, 0x4d, 0x18, 9, 0, 0, 0, 0]].concat();
+    let package = open_bytes(cut, &Limits::default());
+    assert!(
+        package.is_err() || package.is_ok_and(|package| package.subjects.iter().all(|s| s.refused.is_some()))
+    );
+}
+
 #[test]
 fn programs_are_found_in_place_and_in_streams() {
     let plain = tar(&[("./usr/sbin/nginx", ELF), ("./etc/nginx.conf", b"events {}\n"), ("bin/a", ELF)]);
