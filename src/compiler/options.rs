@@ -128,6 +128,9 @@ fn contribution(option: &Opt) -> Option<(Level, String)> {
     Some((level, word.to_owned()))
 }
 
+/// Clang's inner options that leave the code as the front end made it, at any level (`clang -cc1 -help`).
+const WITHOUT_PASSES: &[&str] = &["-Xclang -disable-llvm-passes", "-Xclang -disable-llvm-optzns"];
+
 /// The level in force: the last `-O` wins.
 ///
 /// Where an `-O` is in doubt and the outcome depends on it, the level is `Unknown` and `ambiguous` says so.
@@ -152,6 +155,12 @@ pub fn level(options: &[Opt], without: WithoutLevel) -> LevelWord {
     };
     if last.0 == Level::Unknown {
         word.note = Some(format!("{} names no level", last.1));
+    }
+    let off = options.iter().find(|option| WITHOUT_PASSES.contains(&option.text.as_str()));
+    if let Some(off) = off.filter(|_| last.0 != Level::O0) {
+        word.note = Some(format!("{} switches optimization off, whatever {} says", off.text, last.1));
+        word.level = Level::Unknown;
+        return word;
     }
     // Each -O in doubt either counts or does not. The possible outcomes are those in doubt at the end
     // of the list, and the last certain one before them (or the default, if there is none).
@@ -271,6 +280,19 @@ mod tests {
     fn a_level_for_clang_s_inner_compiler_comes_last() {
         let words = ["-Xclang", "-O0", "-O2"];
         assert_eq!(level(&group(&words), WithoutLevel::Unoptimized).level, Level::O0);
+    }
+
+    #[test]
+    fn a_level_counts_for_nothing_where_clang_s_passes_are_switched_off() {
+        for option in ["-disable-llvm-passes", "-disable-llvm-optzns"] {
+            let word = level(&group(&["-O2", "-Xclang", option]), WithoutLevel::Unoptimized);
+            assert_eq!(word.level, Level::Unknown);
+            assert!(word.note.is_some_and(|note| note.contains(option) && note.contains("-O2")));
+            let word = level(&group(&["-O0", "-Xclang", option]), WithoutLevel::Unoptimized);
+            assert_eq!(word.level, Level::O0);
+        }
+        let word = level(&group(&["-O0", "-Xclang", "-disable-O0-optnone"]), WithoutLevel::Unoptimized);
+        assert_eq!(word.level, Level::O0);
     }
 
     #[test]
