@@ -49,8 +49,7 @@ fn of_several_stack_headers_the_last_counts() {
     let (plain, executable) = (6u32.to_le_bytes(), 7u32.to_le_bytes());
     // The header of .eh_frame_hdr stands before that of the stack and becomes another one.
     for (first, last, nx) in [(plain, executable, false), (executable, plain, true)] {
-        let linkage =
-            with_headers("h_relro", &[(frames, 4, &first), (frames, 0, &kind), (stack, 4, &last)]);
+        let linkage = with_headers("h_relro", &[(frames, 4, &first), (frames, 0, &kind), (stack, 4, &last)]);
         assert_eq!(linkage.nx_stack, Some(nx));
     }
 }
