@@ -181,6 +181,25 @@ fn layers_lie_over_each_other() {
     assert!(refused[0].1.contains("/2/layer.tar is missing"));
 }
 
+#[test]
+fn documents_about_an_image_are_no_layers_of_it() {
+    // As buildx writes: an index of the image and of the attestation that was made of it.
+    let layer = tar(&[("usr/bin/a", ELF)]);
+    let index = br#"{"manifests":[{"digest":"sha256:aa"},{"digest":"sha256:dd"}]}"#;
+    let image =
+        br#"{"layers":[{"digest":"sha256:bb","mediaType":"application/vnd.oci.image.layer.v1.tar"}]}"#;
+    let about = br#"{"layers":[{"digest":"sha256:ee","mediaType":"application/vnd.in-toto+json"}]}"#;
+    let layout = tar(&[
+        ("oci-layout", b"{}"),
+        ("index.json", index),
+        ("blobs/sha256/aa", image),
+        ("blobs/sha256/bb", &layer),
+        ("blobs/sha256/dd", about),
+        ("blobs/sha256/ee", b"{\"predicate\":{}}"),
+    ]);
+    assert_eq!(seen(layout, &Limits::default()), (vec!["/usr/bin/a".to_owned()], vec![]));
+}
+
 fn hard_link(builder: &mut tar::Builder<Vec<u8>>, name: &str, target: &str) {
     let mut header = tar::Header::new_gnu();
     header.set_entry_type(tar::EntryType::Link);
