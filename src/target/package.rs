@@ -5,6 +5,7 @@
 //! entry, and the others are audited.
 
 use super::Subject;
+use super::directory::holds_programs;
 use crate::facts::Origin;
 use crate::image::{Input, archive};
 use crate::limits::Limits;
@@ -62,7 +63,7 @@ pub fn open(subject: Subject, limits: &Limits) -> Result<Package, Box<Subject>> 
         Some(image) => image,
         None => nested(contents, room),
     };
-    Ok(package(&subject, contents))
+    Ok(package(&subject, contents, limits))
 }
 
 fn read(input: &Input, kind: Kind, room: &Room) -> Contents {
@@ -170,7 +171,7 @@ fn program(input: &Input, room: &Room) -> Result<Input, String> {
     room.keep(stream, room.limits.stream_bytes).map_err(|error| error.to_string())
 }
 
-fn package(subject: &Subject, contents: Contents) -> Package {
+fn package(subject: &Subject, contents: Contents, limits: &Limits) -> Package {
     let mut seen = HashSet::new();
     let mut package = Package { skipped: contents.skipped, ..Package::default() };
     let mut found = contents.found;
@@ -187,7 +188,11 @@ fn package(subject: &Subject, contents: Contents) -> Package {
             ..Subject::new(&subject.path, Origin::Archive)
         };
         match one.bytes {
-            Ok(input) if one.is_program => member.input = Some(input),
+            Ok(input)
+                if one.is_program && (!archive::is_archive(&input) || holds_programs(&input, limits)) =>
+            {
+                member.input = Some(input);
+            }
             Ok(_) => {
                 package.skipped += 1;
                 continue;

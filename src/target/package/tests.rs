@@ -182,6 +182,19 @@ fn layers_lie_over_each_other() {
 }
 
 #[test]
+fn an_archive_without_objects_is_no_program() {
+    // As glibc installs it in place of libpthread.a since 2.34.
+    let object =
+        [b"!<arch>\n".to_vec(), format!("{:<48}{:<10}`\n", "a.o/", ELF.len()).into_bytes(), ELF.to_vec()];
+    let text = [&b"!<arch>\n"[..], format!("{:<48}{:<10}`\n", "a.txt/", 4).as_bytes(), b"text"].concat();
+    let files =
+        tar(&[("lib/empty.a", b"!<arch>\n"), ("lib/full.a", &object.concat()), ("lib/text.a", &text)]);
+    let package = open_bytes(files, &Limits::default()).unwrap();
+    let names: Vec<_> = package.subjects.iter().map(|s| s.member.clone().unwrap()).collect();
+    assert_eq!((names, package.skipped), (vec!["/lib/full.a".to_owned()], 2));
+}
+
+#[test]
 fn documents_about_an_image_are_no_layers_of_it() {
     // As buildx writes: an index of the image and of the attestation that was made of it.
     let layer = tar(&[("usr/bin/a", ELF)]);
