@@ -2,7 +2,7 @@
 
 use super::{Outcome, Whole, Witnessed, is_judged, is_live};
 use crate::compiler::Level;
-use crate::compiler::options::level_of;
+use crate::compiler::options::{is_inner_level, level_of};
 use crate::evidence::{Source, Strength};
 use crate::facts::{FunctionRun, Unit, UnitKind};
 use crate::wording::percent;
@@ -11,9 +11,11 @@ use std::collections::BTreeMap;
 /// A unit's `-O` options, the losing ones shown.
 pub(super) fn options_of(unit: &Unit) -> String {
     // What is handed to clang's inner compiler comes after the driver's own options.
-    let inner = |flag: &&String| flag.strip_prefix("-Xclang ").and_then(level_of).is_some();
     let mut flags = unit.flags.iter().rev();
-    let last = flags.clone().find(inner).or_else(|| flags.find(|flag| level_of(flag).is_some()));
+    let last = flags
+        .clone()
+        .find(|flag| is_inner_level(flag))
+        .or_else(|| flags.find(|flag| level_of(flag).is_some()));
     match (last, unit.overridden.is_empty()) {
         (Some(last), true) => format!("{last} recorded"),
         (Some(last), false) => format!("{} overridden by {last}", unit.overridden.join(", ")),
@@ -245,5 +247,7 @@ mod tests {
         };
         assert_eq!(options_of(&unit(&["-O2", "-O0"], "-O2")), "-O2 overridden by -O0");
         assert_eq!(options_of(&unit(&["-Xclang -O0", "-O2"], "-O2")), "-O2 overridden by -Xclang -O0");
+        let without = "-Xclang -disable-llvm-passes";
+        assert_eq!(options_of(&unit(&["-O2", without], "-O2")), format!("-O2 overridden by {without}"));
     }
 }
