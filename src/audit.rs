@@ -3,7 +3,7 @@
 use crate::compiler::Level;
 use crate::evidence::{Claim, Held, Scope, Source, Strength};
 use crate::evidence::{annobin, build_string, comment, gcc_command_line, go_buildinfo};
-use crate::evidence::{hardening, imports, instrumentation, package_note};
+use crate::evidence::{hardening, imports, instrumentation, lto_options, package_note};
 use crate::facts::{
     CompilerSeen, DebugInfo, Facts, Functions, Optimization, Problem, Product, Status, Unit, UnitKind,
 };
@@ -158,6 +158,12 @@ fn of_other(input: &Input, options: &Options, facts: &mut Facts) {
         let most = options.limits.text_bytes;
         return fail(facts, &format!("not an ELF file; texts of more than {most} bytes are not looked at"));
     }
+    if members::is_bitcode(input) {
+        return fail(
+            facts,
+            "no ELF file but LLVM bitcode, which becomes code at link time: give what it is linked into",
+        );
+    }
     fail(facts, "not an ELF file, and not the text of nginx -V");
 }
 
@@ -254,6 +260,7 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
         seen.claims.extend(lines.claims());
         facts.problems.extend(lines.problems);
     }
+    seen.claims.extend(lto_options::claims(&lto_options::read(image)));
     seen.recorded_ranges = recorded_elsewhere(image, &unframed, &mut seen.claims, facts);
     seen.claims.extend(imports::claims(&linkage, symbols.dynamic(image, &linkage), &comment));
     if facts.compilers.iter().all(|seen| seen.units == 0) {

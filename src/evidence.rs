@@ -17,6 +17,7 @@ pub mod go_buildinfo;
 pub mod hardening;
 pub mod imports;
 pub mod instrumentation;
+pub mod lto_options;
 pub mod package_note;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -242,6 +242,10 @@ pub struct Unit {
     /// Whether the compiler recorded its options at all; not part of the document.
     #[serde(skip)]
     pub flags_recorded: bool,
+    /// It is intermediate code, which becomes machine code at link time, so that having no text means nothing; not part of
+    /// the document.
+    #[serde(skip)]
+    pub intermediate: bool,
 }
 
 /// What kind of unit.

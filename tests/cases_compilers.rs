@@ -221,6 +221,12 @@ fn supplementary_files_hold_producers() {
         assert_eq!(target["optimization"]["level"], "O2", "{file}");
         assert_eq!(target["debug_info"]["supplementary"], "found", "{file}");
     }
+    // Without it, what is missing is named: nothing says that the compiler recorded nothing.
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("without");
+    std::fs::copy(testdata("dwarf/gcc12-dwz1"), &path).unwrap();
+    let reason = inspect(&path)["optimization"]["reason"].to_string();
+    assert!(reason.contains("lies in the supplementary file of dwz, which was not found"), "{reason}");
     let alone = of("dwarf/gcc12-dwz-alt.debug");
     assert_eq!(alone["elf"]["kind"], "separate-debug");
     assert_eq!(alone["debug_info"]["present"], true);

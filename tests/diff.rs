@@ -172,3 +172,29 @@ fn the_document_validates() {
     let errors: Vec<String> = validator.iter_errors(&document).map(|error| error.to_string()).collect();
     assert!(errors.is_empty(), "{errors:#?}");
 }
+
+#[test]
+fn a_search_path_that_others_may_write_to_is_worse() {
+    let directory = tempfile::tempdir().unwrap();
+    let plain = save(directory.path(), &o2(), "plain.json", &[]);
+    let with = |name: &str, path: &str| {
+        let mut document: Value = serde_json::from_slice(&std::fs::read(&plain).unwrap()).unwrap();
+        document["targets"][0]["hardening"]["runpath"] =
+            serde_json::json!({"value": path, "strength": "structural", "sources": ["elf"]});
+        let file = directory.path().join(name);
+        std::fs::write(&file, document.to_string()).unwrap();
+        file
+    };
+    let (sound, open) = (with("sound.json", "/usr/lib/x"), with("open.json", "/usr/lib/x:/tmp/lib"));
+    for (old, new, direction) in [
+        (&plain, &sound, "neutral"),
+        (&plain, &open, "worse"),
+        (&sound, &open, "worse"),
+        (&open, &sound, "better"),
+    ] {
+        let document = document(old, new);
+        let changes = document["changes"].as_array().unwrap();
+        let change = changes.iter().find(|change| change["what"] == "hardening.runpath").unwrap();
+        assert_eq!(change["direction"], direction, "{change}");
+    }
+}

@@ -3,7 +3,7 @@
 
 use super::{Options, macros};
 use crate::compiler::Level;
-use crate::evidence::dwarf_producer::{self, DwarfUnit, DwarfUnitKind, DwarfUnits};
+use crate::evidence::dwarf_producer::{self, DwarfUnit, DwarfUnitKind, DwarfUnits, SUPPLEMENTARY};
 use crate::evidence::dwarf_shape::{self, Shape};
 use crate::evidence::{Source, Strength};
 use crate::facts::{DebugSource, Facts, Problem, Supplementary, Unit, UnitKind};
@@ -162,6 +162,7 @@ pub(super) fn take(image: &Image, mut dwarf: DwarfUnits, source: DebugSource, fa
     }
     facts.debug_info.dwarf_versions = std::mem::take(&mut dwarf.versions);
     facts.debug_info.compressed = dwarf.compressed.take();
+    let moved = dwarf.missing.iter().any(|missing| missing == SUPPLEMENTARY);
     for missing in std::mem::take(&mut dwarf.missing) {
         if !facts.debug_info.missing.contains(&missing) {
             facts.debug_info.missing.push(missing);
@@ -169,6 +170,14 @@ pub(super) fn take(image: &Image, mut dwarf: DwarfUnits, source: DebugSource, fa
     }
     facts.problems.append(&mut dwarf.problems);
     let mut found = units::understand(&dwarf.units, None, image.workers);
+    for unit in found
+        .units
+        .iter_mut()
+        .filter(|unit| moved && unit.compiler.is_none() && unit.kind == UnitKind::Source)
+    {
+        unit.note =
+            Some("its producer lies in the supplementary file of dwz, which was not found".to_owned());
+    }
     facts.problems.append(&mut found.problems);
     facts.compilers = std::mem::take(&mut found.compilers);
     macros::tell_levels(&dwarf.units, &mut found, facts);

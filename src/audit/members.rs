@@ -1,13 +1,19 @@
 //! Archives: one target, whose members' units are listed together.
 
 use super::{Options, conclude, debug, macros};
-use crate::evidence::dwarf_producer;
-use crate::facts::{DebugSource, Elf, Facts, Kind, Problem, Status};
+use crate::compiler::Level;
+use crate::compiler::options::LevelWord;
+use crate::evidence::{Source, Strength, dwarf_producer, gcc_command_line, lto_options};
+use crate::facts::{DebugSource, Elf, Facts, Kind, Problem, Status, Unit, UnitKind};
 use crate::image::{Image, ImageError, Input, archive, identity, linkage};
 use crate::reconcile::Witnessed;
 use crate::reconcile::account::Account;
 use crate::reconcile::units::Units;
 use std::path::Path;
+use std::sync::Arc;
+
+/// How LLVM bitcode begins: plain, and in the wrapper that Apple's tools write.
+const BITCODE: [&[u8]; 2] = [b"BC\xc0\xde", b"\xde\xc0\x17\x0b"];
 
 /// Whether a member that is no ELF file is named like an object file, and neither empty nor an object of another kind: LLVM
 /// bitcode (plain, or in the wrapper that Apple's tools write) or what Go's compiler and assembler write (`go object …`).
@@ -15,10 +21,70 @@ fn is_lost_object(name: &[u8], input: &Input) -> bool {
     let mut start = [0; 10];
     let got = input.read_at(0, &mut start).unwrap_or(0);
     let start = start.get(..got).unwrap_or_default();
-    let others = [&b"BC\xc0\xde"[..], b"\xde\xc0\x17\x0b", b"go object "];
-    let other = others.iter().any(|magic| start.starts_with(magic));
+    let other = BITCODE.iter().chain(&[&b"go object "[..]]).any(|magic| start.starts_with(magic));
     let object = [&b".o"[..], b".lo", b".obj"].iter().any(|ending| name.ends_with(ending));
     object && !other && !input.is_empty()
+}
+
+/// Whether a member is LLVM bitcode: code that is made machine code at link time (`clang -flto`), at a level it does not name.
+pub(super) fn is_bitcode(input: &Input) -> bool {
+    let mut start = [0; 4];
+    matches!(input.read_at(0, &mut start), Ok(4)) && BITCODE.contains(&&start[..])
+}
+
+/// A unit that a member is without debug information telling of it.
+fn unit_of(member: &str) -> Unit {
+    Unit {
+        name: member.to_owned(),
+        comp_dir: None,
+        member: Some(member.to_owned()),
+        language: None,
+        compiler: None,
+        level: Level::Unknown,
+        strength: Strength::None,
+        sources: Vec::new(),
+        kind: UnitKind::Source,
+        text_bytes: 0,
+        overridden: Vec::new(),
+        flags: Arc::default(),
+        ranges: Vec::new(),
+        note: None,
+        flags_recorded: false,
+        intermediate: false,
+    }
+}
+
+/// What an object file without debug information is, by the options that its compiler recorded elsewhere: one command line is
+/// that of the one source it was compiled from.
+fn unit_of_words(image: &Image, member: &str, problems: &mut Vec<Problem>) -> Option<Unit> {
+    let recorded = |level: LevelWord, flags: Vec<String>, language, compiler| {
+        let known = level.level != Level::Unknown;
+        Unit {
+            level: level.level,
+            strength: if known { Strength::Recorded } else { Strength::None },
+            sources: if known { vec![Source::GccCommandLine] } else { Vec::new() },
+            overridden: level.overridden,
+            note: level.ambiguous.or(level.note),
+            flags: Arc::new(flags),
+            flags_recorded: true,
+            language,
+            compiler,
+            ..unit_of(member)
+        }
+    };
+    if let Some(lines) = gcc_command_line::read(image) {
+        problems.extend(lines.problems);
+        if let [line] = lines.lines.as_slice() {
+            let flags = gcc_command_line::options_of(line)?;
+            let producer = &line.producer;
+            let level = producer.level.clone();
+            return Some(recorded(level, flags, producer.language.clone(), Some(producer.name())));
+        }
+    }
+    match lto_options::read(image).as_slice() {
+        [options] => Some(recorded(options.level.clone(), options.flags.clone(), None, None)),
+        _ => None,
+    }
 }
 
 /// Reads all members that are ELF files.
@@ -36,6 +102,7 @@ pub(super) fn read(input: &Input, path: &Path, options: &Options, facts: &mut Fa
     // Objects of another system are all of an archive, and then nothing is damaged.
     let mut lost = Vec::new();
     let mut text_bytes = 0u64;
+    let mut bitcode = Vec::new();
     for member in &archive.members {
         let name = String::from_utf8_lossy(&member.name).into_owned();
         let opened = match &member.input {
@@ -44,8 +111,14 @@ pub(super) fn read(input: &Input, path: &Path, options: &Options, facts: &mut Fa
         };
         let image = match opened.map(|input| (Image::open(input.clone(), &options.limits), input)) {
             Ok((Ok(image), _)) => image,
-            // Members that are not ELF files (indices, bitcode, texts) belong to the archive and say nothing here. One that
-            // is named as an object file and is none has lost something.
+            Ok((Err(ImageError::NotElf), input)) if is_bitcode(&input) => {
+                let note =
+                    Some("LLVM bitcode, which becomes code at link time and names no level".to_owned());
+                bitcode.push(Unit { note, intermediate: true, ..unit_of(&name) });
+                continue;
+            }
+            // Members that are not ELF files (indices, texts) belong to the archive and say nothing here. One that is named
+            // as an object file and is none has lost something.
             Ok((Err(ImageError::NotElf), input)) if !is_lost_object(&member.name, &input) => continue,
             Ok((Err(error), _)) => {
                 lost.push(Problem::damage("damaged-member", format!("{name}: {error}")));
@@ -76,18 +149,33 @@ pub(super) fn read(input: &Input, path: &Path, options: &Options, facts: &mut Fa
         }
         versions.append(&mut facts.debug_info.dwarf_versions);
         compilers.append(&mut facts.compilers);
-        text_bytes += found.share_relocatable(text_size(&image));
+        if found.units.is_empty()
+            && let Some(unit) = unit_of_words(&image, &name, &mut facts.problems)
+        {
+            found.units.push(unit);
+            found.libraries.push(None);
+        }
+        let text = text_size(&image);
+        text_bytes += found.share_relocatable(text);
+        let intermediate = text == 0 && lto_options::has_code(&image);
         for unit in &mut found.units {
             unit.member = Some(name.clone());
+            unit.intermediate = intermediate;
         }
         all.units.append(&mut found.units);
         all.libraries.append(&mut found.libraries);
     }
     if elf_members == 0 {
         facts.status = Status::Failed;
-        facts.problems.push(Problem::damage("no-elf-member", "the archive holds no ELF file"));
+        let message = match bitcode.len() {
+            0 => "the archive holds no ELF file",
+            _ => "the archive holds no ELF file, only LLVM bitcode, which becomes code at link time",
+        };
+        facts.problems.push(Problem::damage("no-elf-member", message));
         return;
     }
+    all.libraries.resize(all.units.len() + bitcode.len(), None);
+    all.units.append(&mut bitcode);
     facts.problems.append(&mut lost);
     versions.sort_unstable();
     versions.dedup();

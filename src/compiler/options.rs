@@ -113,6 +113,12 @@ pub fn level_of(option: &str) -> Option<Level> {
     }
 }
 
+/// Whether an option handed to clang's inner compiler sets the level: an `-O`, or the switch that leaves all passes out.
+/// It comes after the driver's own options, wherever it stands.
+pub fn is_inner_level(option: &str) -> bool {
+    WITHOUT_PASSES.contains(&option) || option.strip_prefix("-Xclang ").and_then(level_of).is_some()
+}
+
 /// Whether a word begins like a level and is none. No compiler accepts one (GCC manual, "Optimize Options"), so that the
 /// record is damaged, or was never expanded (`-O$(LEVEL)`). Clang's drivers know `-ObjC`.
 fn is_no_level(word: &str) -> bool {
@@ -127,6 +133,9 @@ fn contribution(option: &Opt) -> Option<(Level, String)> {
     let level = level_of(word).or_else(|| is_no_level(word).then_some(Level::Unknown))?;
     Some((level, word.to_owned()))
 }
+
+/// Clang's inner options that leave the code as the front end made it, at any level (`clang -cc1 -help`).
+const WITHOUT_PASSES: &[&str] = &["-Xclang -disable-llvm-passes", "-Xclang -disable-llvm-optzns"];
 
 /// The level in force: the last `-O` wins.
 ///
@@ -152,6 +161,11 @@ pub fn level(options: &[Opt], without: WithoutLevel) -> LevelWord {
     };
     if last.0 == Level::Unknown {
         word.note = Some(format!("{} names no level", last.1));
+    }
+    let off = options.iter().find(|option| WITHOUT_PASSES.contains(&option.text.as_str()));
+    if let Some(off) = off.filter(|_| last.0 != Level::O0) {
+        let overridden = words.iter().map(|(_, text, _)| text.clone()).collect();
+        return LevelWord { overridden, winner: Some(off.text.clone()), ..LevelWord::of(Level::O0) };
     }
     // Each -O in doubt either counts or does not. The possible outcomes are those in doubt at the end
     // of the list, and the last certain one before them (or the default, if there is none).
@@ -271,6 +285,19 @@ mod tests {
     fn a_level_for_clang_s_inner_compiler_comes_last() {
         let words = ["-Xclang", "-O0", "-O2"];
         assert_eq!(level(&group(&words), WithoutLevel::Unoptimized).level, Level::O0);
+    }
+
+    #[test]
+    fn a_level_counts_for_nothing_where_clang_s_passes_are_switched_off() {
+        for option in ["-disable-llvm-passes", "-disable-llvm-optzns"] {
+            let word = level(&group(&["-O2", "-Xclang", option]), WithoutLevel::Unoptimized);
+            assert_eq!((word.level, word.overridden), (Level::O0, vec!["-O2".to_owned()]));
+            assert_eq!(word.winner, Some(format!("-Xclang {option}")));
+            let word = level(&group(&["-O0", "-Xclang", option]), WithoutLevel::Unoptimized);
+            assert_eq!(word.level, Level::O0);
+        }
+        let word = level(&group(&["-O0", "-Xclang", "-disable-O0-optnone"]), WithoutLevel::Unoptimized);
+        assert_eq!(word.level, Level::O0);
     }
 
     #[test]

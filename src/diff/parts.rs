@@ -5,6 +5,7 @@ use super::Ledger;
 use super::levels::is_path;
 use crate::evidence::Held;
 use crate::facts::{ConfigureArgument, Facts, Linkage};
+use crate::rules::insecure_rpath::insecure;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -266,6 +267,20 @@ fn ranked(order: &'static [&'static str]) -> impl Fn(&String, &String) -> Direct
     }
 }
 
+/// A path is worse that has a directory to which others may write, and the old one had not.
+fn of_paths(old: Option<&String>, new: Option<&String>) -> Direction {
+    let open = |path: Option<&String>| -> Vec<String> {
+        let directories = path.into_iter().flat_map(|path| path.split(':'));
+        directories.filter(|directory| insecure(directory).is_some()).map(str::to_owned).collect()
+    };
+    let (old, new) = (open(old), open(new));
+    match (new.iter().all(|directory| old.contains(directory)), old.iter().all(|known| new.contains(known))) {
+        (false, _) => Worse,
+        (true, false) => Better,
+        (true, true) => Neutral,
+    }
+}
+
 fn hardening(old: &Facts, new: &Facts, ledger: &mut Ledger) {
     // A text of nginx -V says nothing of the file.
     if old.elf.is_none() || new.elf.is_none() {
@@ -283,8 +298,12 @@ fn hardening(old: &Facts, new: &Facts, ledger: &mut Ledger) {
         held(ledger, "hardening.shstk", &a.shstk, &b.shstk, wanted);
         held(ledger, "hardening.bti", &a.bti, &b.bti, wanted);
         held(ledger, "hardening.pac", &a.pac, &b.pac, wanted);
-        value(ledger, "hardening.rpath", a.rpath.value.as_ref(), b.rpath.value.as_ref(), Neutral);
-        value(ledger, "hardening.runpath", a.runpath.value.as_ref(), b.runpath.value.as_ref(), Neutral);
+        for (what, a, b) in
+            [("hardening.rpath", &a.rpath, &b.rpath), ("hardening.runpath", &a.runpath, &b.runpath)]
+        {
+            let (a, b) = (a.value.as_ref(), b.value.as_ref());
+            value(ledger, what, a, b, of_paths(a, b));
+        }
         held(ledger, "hardening.textrel", &a.textrel, &b.textrel, unwanted);
     });
 }

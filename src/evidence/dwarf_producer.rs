@@ -26,6 +26,9 @@ mod tests;
 use family::Family;
 use notes::{Budget, Notes};
 
+/// What is missing where `dwz` moved strings to a file that is not at hand.
+pub const SUPPLEMENTARY: &str = "supplementary file of dwz";
+
 /// What kind of unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DwarfUnitKind {

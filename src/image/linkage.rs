@@ -149,7 +149,8 @@ fn segment(image: &Image, kind: elf::ProgramType) -> Option<&Segment> {
 }
 
 fn nx_stack(image: &Image) -> Option<bool> {
-    match segment(image, elf::PT_GNU_STACK) {
+    // Of several the last counts, for the kernel (`load_elf_binary`) and for glibc (`_dl_map_object_from_fd`) alike.
+    match image.segments.iter().rev().find(|segment| segment.kind == elf::PT_GNU_STACK) {
         Some(stack) => Some(stack.flags & elf::PF_X.0 == 0),
         // The psABI default of x86, which loaders follow where nothing else is asked for, is an executable stack.
         None if matches!(image.header.machine, elf::EM_X86_64 | elf::EM_386) => Some(false),
@@ -158,7 +159,11 @@ fn nx_stack(image: &Image) -> Option<bool> {
 }
 
 fn relro(image: &Image, linkage: &Linkage) -> Option<Relro> {
-    let Some(protected) = segment(image, elf::PT_GNU_RELRO) else { return Some(Relro::None) };
+    // Of several the last counts, and one without bytes protects nothing (`_dl_protect_relro`).
+    let protected = image.segments.iter().rev().find(|segment| segment.kind == elf::PT_GNU_RELRO);
+    let Some(protected) = protected.filter(|segment| segment.memory_size > 0) else {
+        return Some(Relro::None);
+    };
     if linkage.has_dynamic {
         return linkage.bind_now.map(|now| if now { Relro::Full } else { Relro::Partial });
     }

@@ -6,6 +6,7 @@
 
 use super::Image;
 use super::bytes::Format;
+use super::identity::is_separate_debug;
 use crate::facts::Problem;
 use object::elf;
 use std::collections::HashSet;
@@ -114,7 +115,10 @@ pub fn read(image: &Image) -> Notes {
         let align = if section.align == 8 { 8 } else { 4 };
         part(image, &label, (section.offset, section.size, align), &mut seen, &mut out);
     }
-    for (index, segment) in image.segments.iter().enumerate() {
+    // `eu-strip -f` keeps in the debug file the program headers of the whole one, whose places are not its own.
+    let elsewhere = is_separate_debug(image) && !out.notes.is_empty();
+    let segments = if elsewhere { &[][..] } else { &image.segments[..] };
+    for (index, segment) in segments.iter().enumerate() {
         if matches!(segment.kind, elf::PT_NOTE | elf::PT_GNU_PROPERTY) {
             let align = if segment.align == 8 { 8 } else { 4 };
             let place = (segment.offset, segment.file_size, align);

@@ -33,9 +33,11 @@ pub fn parse(text: &str) -> Arguments {
             rest = after.trim_start();
             continue;
         };
-        let (value, left) = match value.strip_prefix('\'') {
-            Some(quoted) => {
-                let (value, left, closed) = quoted_value(quoted);
+        // nginx itself writes single quotes; double ones are of whoever typed the text.
+        let quote = value.chars().next().filter(|first| matches!(first, '\'' | '"'));
+        let (value, left) = match quote {
+            Some(quote) => {
+                let (value, left, closed) = quoted_value(value.get(1..).unwrap_or_default(), quote);
                 out.unterminated |= !closed;
                 (value, left)
             }
@@ -64,8 +66,8 @@ fn push(out: &mut Arguments, name: &str, value: Option<&str>) {
 }
 
 /// Splits at the closing quote. Returns the value, the rest, and whether the quote was closed.
-fn quoted_value(text: &str) -> (&str, &str, bool) {
-    for (inner_quotes, (at, _)) in text.match_indices('\'').enumerate() {
+fn quoted_value(text: &str, quote: char) -> (&str, &str, bool) {
+    for (inner_quotes, (at, _)) in text.match_indices(quote).enumerate() {
         let after = &text[at + 1..];
         let follows = after.trim_start();
         let closes = follows.is_empty()
@@ -152,6 +154,15 @@ mod tests {
             pairs("--with-ld-opt=-Wl,-rpath,/usr/local/lib"),
             pairs("--with-ld-opt='-Wl,-rpath,/usr/local/lib'")
         );
+    }
+
+    #[test]
+    fn double_quotes_of_a_typed_command_are_notation_too() {
+        assert_eq!(
+            pairs("--with-cc-opt=\"-g -DX='a b' -O0\" --with-threads"),
+            [arg("--with-cc-opt", Some("-g -DX='a b' -O0")), arg("--with-threads", None)]
+        );
+        assert_eq!(pairs("--with-cc-opt='-DX=\"a b\" -O0'"), [arg("--with-cc-opt", Some("-DX=\"a b\" -O0"))]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::configure::{self, Arguments};
 use super::version;
 use crate::facts::{OpenSsl, Product};
+use std::borrow::Cow;
 
 /// How far a text is searched for the lines that make it one of these.
 const LOOKED_AT: usize = 64 << 10;
@@ -51,13 +52,43 @@ pub fn looks_like_version_text(bytes: &[u8]) -> bool {
     if memchr::memchr(0, head).is_some() {
         return false;
     }
-    String::from_utf8_lossy(head).lines().any(|line| {
+    without_marks(&String::from_utf8_lossy(head)).lines().any(|line| {
         let line = own_line(line);
         let names_program = ["nginx version: ", "Angie version: ", "Tengine version: "]
             .iter()
             .any(|prefix| line.strip_prefix(prefix).is_some_and(|rest| rest.contains('/')));
         names_program || line.starts_with("configure arguments:")
     })
+}
+
+/// The text without what editors and terminals put into it: a byte order mark, and colours (`ESC [ … m`).
+fn without_marks(text: &str) -> Cow<'_, str> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if !text.contains("\u{1b}[") {
+        return Cow::Borrowed(text);
+    }
+    let mut parts = text.split("\u{1b}[");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = part.find(|c: char| !c.is_ascii_digit() && c != ';');
+        match end.map(|end| part.split_at(end)) {
+            Some((_, rest)) if rest.starts_with(['m', 'K']) => out.push_str(&rest[1..]),
+            _ => {
+                out.push_str("\u{1b}[");
+                out.push_str(part);
+            }
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// A line of arguments without the mark that the next one continues it.
+fn without_continuation(line: &str) -> &str {
+    let line = line.trim_end();
+    match line.strip_suffix('\\') {
+        Some(rest) if rest.is_empty() || rest.ends_with(char::is_whitespace) => rest.trim_end(),
+        _ => line,
+    }
 }
 
 /// The line without what old versions put before each, and without blanks around it.
@@ -72,6 +103,7 @@ fn own_line(line: &str) -> &str {
 /// Takes such a text apart. Lines that belong to none of its parts are passed over.
 pub fn parse(text: &str) -> VersionText {
     let mut out = VersionText::default();
+    let text = without_marks(text);
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
         let line = own_line(line);
@@ -91,7 +123,7 @@ pub fn parse(text: &str) -> VersionText {
         } else if let Some(rest) = line.strip_prefix("TLS SNI support ") {
             out.tls_sni = Some(rest.trim() == "enabled");
         } else if let Some(rest) = line.strip_prefix("configure arguments:") {
-            let mut raw = rest.trim_end().to_owned();
+            let mut raw = without_continuation(rest).to_owned();
             let mut arguments = configure::parse(&raw);
             // A value that is still open, or a line of further options, was broken by whatever carried the text here.
             let mut left = MAX_CONTINUATIONS;
@@ -102,7 +134,7 @@ pub fn parse(text: &str) -> VersionText {
             }) {
                 left -= 1;
                 raw.push(' ');
-                raw.push_str(next.trim());
+                raw.push_str(without_continuation(next).trim_start());
                 arguments = configure::parse(&raw);
             }
             out.arguments = Some(arguments);
@@ -199,6 +231,24 @@ mod tests {
         let got =
             parse("nginx version: nginx/1.25.3\nbuilt by gcc 13.2.0'\n13.2.0 (GCC)\nconfigure arguments:\n");
         assert_eq!(got.compiler_line.as_deref(), Some("gcc 13.2.0'\n13.2.0 (GCC)"));
+    }
+
+    #[test]
+    fn marks_of_editors_terminals_and_shells_are_no_part_of_the_text() {
+        let args = |got: &VersionText| {
+            let list = &got.arguments.as_ref().unwrap().list;
+            list.iter()
+                .map(|a| format!("{}={}", a.name, a.value.as_deref().unwrap_or("")))
+                .collect::<Vec<_>>()
+        };
+        let plain = "nginx version: nginx/1.25.3\nconfigure arguments: --prefix=/etc/nginx --with-threads --with-cc-opt='-g -O2'\n";
+        let want = parse(plain);
+        for text in [format!("\u{feff}{plain}"), format!("\u{1b}[1;32m{plain}\u{1b}[0m")] {
+            assert!(looks_like_version_text(text.as_bytes()), "{text}");
+            assert_eq!(parse(&text), want, "{text}");
+        }
+        let broken = parse(&plain.replace(" --", " \\\n    --"));
+        assert_eq!((broken.product.as_ref(), args(&broken)), (want.product.as_ref(), args(&want)));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::{Outcome, Whole, Witnessed, is_judged, is_live};
 use crate::compiler::Level;
+use crate::compiler::options::{is_inner_level, level_of};
 use crate::evidence::{Source, Strength};
 use crate::facts::{FunctionRun, Unit, UnitKind};
 use crate::wording::percent;
@@ -9,7 +10,12 @@ use std::collections::BTreeMap;
 
 /// A unit's `-O` options, the losing ones shown.
 pub(super) fn options_of(unit: &Unit) -> String {
-    let last = unit.flags.iter().rev().find(|f| crate::compiler::options::level_of(f).is_some());
+    // What is handed to clang's inner compiler comes after the driver's own options.
+    let mut flags = unit.flags.iter().rev();
+    let last = flags
+        .clone()
+        .find(|flag| is_inner_level(flag))
+        .or_else(|| flags.find(|flag| level_of(flag).is_some()));
     match (last, unit.overridden.is_empty()) {
         (Some(last), true) => format!("{last} recorded"),
         (Some(last), false) => format!("{} overridden by {last}", unit.overridden.join(", ")),
@@ -224,5 +230,24 @@ fn without_units(outcome: &Outcome, seen: &Witnessed, declared: Level) -> String
             let sources: Vec<&str> = optimization.sources.iter().map(|s| s.as_str()).collect();
             format!("{} {} ({})", level.flag(), strength.as_str(), sources.join(", "))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing;
+
+    #[test]
+    fn what_overrode_a_level_is_named() {
+        let unit = |flags: &[&str], overridden: &str| Unit {
+            flags: flags.iter().map(|&flag| flag.to_owned()).collect::<Vec<_>>().into(),
+            overridden: vec![overridden.to_owned()],
+            ..testing::unit("a.c", Level::O0)
+        };
+        assert_eq!(options_of(&unit(&["-O2", "-O0"], "-O2")), "-O2 overridden by -O0");
+        assert_eq!(options_of(&unit(&["-Xclang -O0", "-O2"], "-O2")), "-O2 overridden by -Xclang -O0");
+        let without = "-Xclang -disable-llvm-passes";
+        assert_eq!(options_of(&unit(&["-O2", without], "-O2")), format!("-O2 overridden by {without}"));
     }
 }

@@ -271,6 +271,7 @@ fn blank(name: String, comp_dir: Option<String>, member: Option<&str>, unit: &Dw
         ranges: unit.ranges.clone(),
         note: None,
         flags_recorded: false,
+        intermediate: false,
     }
 }
 

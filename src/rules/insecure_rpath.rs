@@ -59,7 +59,12 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     }
     let hardening = &context.facts.hardening;
     let mut drafts = Vec::new();
+    // A loader that finds a RUNPATH looks at no RPATH (ld.so(8)).
+    let superseded = hardening.runpath.value.is_some();
     for (name, fact) in [("RPATH", &hardening.rpath), ("RUNPATH", &hardening.runpath)] {
+        if name == "RPATH" && superseded {
+            continue;
+        }
         let Some(path) = &fact.value else {
             // No such entry is the normal case; a dynamic section that could not be read is another.
             if fact.strength == Strength::None && context.facts.status != Status::Ok && drafts.is_empty() {
@@ -82,7 +87,7 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
 }
 
 /// Why a directory is insecure, if it is.
-fn insecure(directory: &str) -> Option<&'static str> {
+pub fn insecure(directory: &str) -> Option<&'static str> {
     if ["$ORIGIN", "${ORIGIN}"].iter().any(|origin| {
         directory.strip_prefix(origin).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }) {
@@ -131,7 +136,12 @@ mod tests {
             found[1].message,
             "RUNPATH names an empty directory, which is taken from the working directory"
         );
+        // Where there is a RUNPATH, the RPATH beside it is not looked at.
+        facts.hardening.rpath = Held::new("/tmp".into(), Strength::Structural, Source::Elf);
+        assert_eq!(of(&facts, &wanted, RULE.id).len(), 2);
         facts.hardening.runpath = Held::unknown();
+        assert_eq!(of(&facts, &wanted, RULE.id)[0].message, "RPATH names /tmp, which others may write to");
+        facts.hardening.rpath = Held::unknown();
         facts.status = Status::Partial;
         assert_eq!(only(&facts, &wanted, RULE.id).status, FindingStatus::Undetermined);
     }

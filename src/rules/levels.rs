@@ -12,8 +12,8 @@ pub const ENOUGH_FUNCTIONS: u64 = 15;
 /// Units compiled from source that have code in the file, exempt ones included. Skeletons count: their code is there, only
 /// the words are elsewhere.
 ///
-/// Units without live text are not judged, with two exceptions: where no unit's text could be located, and where
-/// link-time partitions hold the text of all units that were compiled for it.
+/// Units without live text are not judged, with three exceptions: where no unit's text could be located, where link-time
+/// partitions hold the text of all units that were compiled for it, and where the text is still to be made.
 pub fn own_units(facts: &Facts) -> Vec<&Unit> {
     let units = facts.units.as_deref().unwrap_or_default();
     let located = units.iter().any(|unit| unit.text_bytes > 0);
@@ -23,7 +23,10 @@ pub fn own_units(facts: &Facts) -> Vec<&Unit> {
     units
         .iter()
         .filter(|unit| matches!(unit.kind, UnitKind::Source | UnitKind::Skeleton))
-        .filter(|unit| unit.text_bytes > 0 || !located || (partitions && !attributed && for_lto(unit)))
+        .filter(|unit| {
+            let elsewhere = unit.intermediate || partitions && !attributed && for_lto(unit);
+            unit.text_bytes > 0 || !located || elsewhere
+        })
         .collect()
 }
 

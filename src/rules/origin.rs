@@ -2,7 +2,7 @@
 //! which of the product's own options to change.
 
 use super::check::{Context, UnitHit};
-use crate::compiler::options::{level_of, split_shell};
+use crate::compiler::options::{is_inner_level, level_of, split_shell};
 use crate::compiler::{Level, Satisfies};
 use crate::evidence::{Scope, Strength};
 use crate::facts::{ConfigureArgument, Nginx, Unit};
@@ -96,10 +96,12 @@ fn recorded_line(unit: &Unit) -> String {
         .flags
         .iter()
         .map(String::as_str)
-        .filter(|flag| level_of(flag).is_some() || is_debug_option(flag))
+        .filter(|flag| level_of(flag).is_some() || is_inner_level(flag) || is_debug_option(flag))
         .collect();
+    let inner = words.iter().any(|flag| is_inner_level(flag));
     let words = words.join(" ");
     match levels {
+        _ if inner => format!("recorded: the compiler wrote \"{words}\"; what -Xclang hands on comes last"),
         0 if words.is_empty() => "recorded: the compiler wrote its options, and no -O among them".to_owned(),
         0 => format!("recorded: the compiler wrote \"{words}\" and no -O"),
         1 => format!("recorded: the compiler wrote \"{words}\""),
@@ -286,6 +288,11 @@ fn generic_remedy(context: &Context<'_>, units: &[UnitHit<'_>], wanted: Level) -
         return "build without `-gcflags` that hold -N or -l".to_owned();
     }
     let recorded = first.filter(|unit| unit.flags_recorded);
+    if let Some(inner) = recorded.and_then(|unit| unit.flags.iter().rev().find(|flag| is_inner_level(flag))) {
+        return format!(
+            "take {inner} off the compiler's command line, make {want} its last -O, and rebuild from clean"
+        );
+    }
     let last = recorded.and_then(|unit| unit.flags.iter().rev().find(|flag| level_of(flag).is_some()));
     match (recorded, last) {
         (Some(_), None) => format!(
@@ -315,6 +322,26 @@ mod tests {
     use crate::evidence::Source;
     use crate::facts::Facts;
     use crate::rules::testing::{argument, claim, nginx, policy, today, unit, with_units};
+
+    #[test]
+    fn what_was_handed_to_the_inner_compiler_is_shown() {
+        let of = |inner: &str| Unit {
+            flags: vec![
+                "-g".to_owned(),
+                "-O2".to_owned(),
+                format!("-Xclang {inner}"),
+                "-Xclang -fx".to_owned(),
+            ]
+            .into(),
+            ..unit("a.c", Level::O0)
+        };
+        for inner in ["-O0", "-disable-llvm-passes"] {
+            let want = format!(
+                "recorded: the compiler wrote \"-g -O2 -Xclang {inner}\"; what -Xclang hands on comes last"
+            );
+            assert_eq!(recorded_line(&of(inner)), want);
+        }
+    }
 
     fn said(facts: &Facts, level: Level) -> String {
         let policy = policy();

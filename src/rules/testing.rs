@@ -98,6 +98,7 @@ pub fn unit(name: &str, level: Level) -> Unit {
         ranges: Vec::new(),
         note: None,
         flags_recorded: true,
+        intermediate: false,
     }
 }
 
@@ -109,6 +110,7 @@ pub fn silent_unit(name: &str) -> Unit {
         sources: Vec::new(),
         flags: std::sync::Arc::default(),
         flags_recorded: false,
+        intermediate: false,
         compiler: Some("clang 14.0.6".into()),
         note: Some("clang recorded no options".into()),
         ..unit(name, Level::Unknown)

@@ -93,7 +93,10 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
 /// What settles it.
 fn remedy(facts: &Facts) -> String {
     let missing = facts.debug_info.missing.first();
+    let unknown = levels::own_units(facts).into_iter().filter(|unit| unit.level == Level::Unknown);
+    let later = unknown.clone().next().is_some() && unknown.into_iter().all(|unit| unit.intermediate);
     let text = match (facts.debug_info.present, missing) {
+        _ if later => "judge the program or library that it is linked into".to_owned(),
         (_, Some(name)) => format!("give the missing debug information ({name}) with --debug-file or --debug-dir"),
         (false, None) => {
             "give an unstripped build, or its debug information with --debug-file or --debug-dir".to_owned()
@@ -187,7 +190,9 @@ fn about_unknown<'a>(context: &Context<'a>, judged: &[&'a Unit]) -> Option<Draft
     }
     let ranges = unknown_ranges(facts);
     let functions = ranges.iter().fold(0_u64, |sum, range| sum.saturating_add(range.functions));
-    let few = too_few(facts, unit_bytes.saturating_add(loose))
+    // How much code intermediate code will be, nobody knows.
+    let unbounded = units.iter().any(|hit| hit.unit.intermediate);
+    let few = !unbounded && too_few(facts, unit_bytes.saturating_add(loose))
         || (units.is_empty()
             && facts.functions.judged < levels::ENOUGH_FUNCTIONS
             && if functions > 0 {
@@ -207,6 +212,7 @@ fn about_unknown<'a>(context: &Context<'a>, judged: &[&'a Unit]) -> Option<Draft
         // Text is not accounted for in relocatable files.
         let share = match judged_bytes {
             0 => String::new(),
+            _ if unbounded && bytes == 0 && loose == 0 => String::new(),
             whole => format!(", {} % of the text", percent(bytes.saturating_add(loose), whole)),
         };
         match (units.len() as u64, loose) {

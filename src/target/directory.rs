@@ -135,7 +135,7 @@ fn visit(below: &Below, limits: &Limits) -> Result<Looked, String> {
 
 /// Whether this is an archive of object files. Debian packages are archives, too, and the C library's development files
 /// have empty ones (`libpthread.a` since glibc 2.34).
-fn holds_programs(input: &Input, limits: &Limits) -> bool {
+pub(super) fn holds_programs(input: &Input, limits: &Limits) -> bool {
     let Some(archive) = archive::read(input, limits) else { return false };
     let is_elf = |member: &archive::Member| {
         let mut magic = [0; 4];

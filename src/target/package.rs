@@ -5,6 +5,7 @@
 //! entry, and the others are audited.
 
 use super::Subject;
+use super::directory::holds_programs;
 use crate::facts::Origin;
 use crate::image::{Input, archive};
 use crate::limits::Limits;
@@ -96,7 +97,7 @@ pub fn open(subject: Subject, limits: &Limits) -> Result<Package, Box<Subject>> 
         Some(mut image) => (Names::new(&mut image), image),
         None => (Names::new(&mut contents), nested(contents, room)),
     };
-    Ok(package(&subject, contents, names))
+    Ok(package(&subject, contents, names, limits))
 }
 
 fn read(input: &Input, kind: Kind, room: &Room) -> Contents {
@@ -204,7 +205,7 @@ fn program(input: &Input, room: &Room) -> Result<Input, String> {
     room.keep(stream, room.limits.stream_bytes).map_err(|error| error.to_string())
 }
 
-fn package(subject: &Subject, contents: Contents, names: Names) -> Package {
+fn package(subject: &Subject, contents: Contents, names: Names, limits: &Limits) -> Package {
     let mut seen = HashSet::new();
     let mut package = Package { skipped: contents.skipped, names, ..Package::default() };
     let mut found = contents.found;
@@ -224,7 +225,11 @@ fn package(subject: &Subject, contents: Contents, names: Names) -> Package {
             ..Subject::new(&subject.path, Origin::Archive)
         };
         match one.bytes {
-            Ok(input) if one.is_program => member.input = Some(input),
+            Ok(input)
+                if one.is_program && (!archive::is_archive(&input) || holds_programs(&input, limits)) =>
+            {
+                member.input = Some(input);
+            }
             Ok(_) => {
                 package.skipped += 1;
                 continue;

@@ -99,6 +99,7 @@ pub fn unit(name: &str, level: Level, bytes: u64) -> Unit {
         ranges: Vec::new(),
         note: None,
         flags_recorded: true,
+        intermediate: false,
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) fn parse(text: &str) -> Option<Producer> {
             "made at link time: the level is that of the sources it was made from, not of its own options",
         ),
         Recorded::Known(list) => level(list, WithoutLevel::Unoptimized),
-        Recorded::NotRecorded => LevelWord::unknown("GCC was told not to record its options"),
+        Recorded::NotRecorded => LevelWord::unknown("GCC did not record its options"),
     };
     Some(Producer {
         family: Family::Gcc,

@@ -3,7 +3,7 @@
 
 use super::family::{Lazy, Sections};
 use super::notes::{Budget, Notes};
-use super::{DwarfUnit, DwarfUnitKind};
+use super::{DwarfUnit, DwarfUnitKind, SUPPLEMENTARY};
 use crate::image::{SectionData, SectionReader};
 use gimli::{AttributeValue, Reader};
 use std::sync::Arc;
@@ -135,7 +135,7 @@ pub(super) fn resolve(
             Pool::LineStr => &sections.line_str,
             Pool::Supplementary => {
                 let Some(lazy) = &sections.supplementary_str else {
-                    notes.missing("supplementary file of dwz");
+                    notes.missing(SUPPLEMENTARY);
                     continue;
                 };
                 lazy

@@ -22,6 +22,44 @@ fn relocation_protection_needs_immediate_binding_to_be_full() {
     }
 }
 
+/// A 64-bit little-endian file, some bytes of whose program headers are replaced: of the first of one kind, and of the
+/// first of another.
+fn with_headers(name: &str, changes: &[(u32, usize, &[u8])]) -> Linkage {
+    let mut bytes = std::fs::read(crate::evidence::testing::path(name)).unwrap();
+    let table = usize::try_from(u64::from_le_bytes(bytes[32..40].try_into().unwrap())).unwrap();
+    let count = usize::from(u16::from_le_bytes(bytes[56..58].try_into().unwrap()));
+    let places: Vec<usize> = changes
+        .iter()
+        .map(|(kind, at, _)| {
+            let mut headers = (0..count).map(|index| table + index * 56);
+            headers.find(|&header| bytes[header..header + 4] == kind.to_le_bytes()).unwrap() + at
+        })
+        .collect();
+    for (place, (_, _, new)) in places.into_iter().zip(changes) {
+        bytes[place..place + new.len()].copy_from_slice(new);
+    }
+    let input = crate::image::Input::memory(bytes);
+    read(&Image::open(input, &crate::limits::Limits::default()).unwrap())
+}
+
+#[test]
+fn of_several_stack_headers_the_last_counts() {
+    let (stack, frames) = (0x6474_e551u32, 0x6474_e550u32);
+    let kind = stack.to_le_bytes();
+    let (plain, executable) = (6u32.to_le_bytes(), 7u32.to_le_bytes());
+    // The header of .eh_frame_hdr stands before that of the stack and becomes another one.
+    for (first, last, nx) in [(plain, executable, false), (executable, plain, true)] {
+        let linkage = with_headers("h_relro", &[(frames, 4, &first), (frames, 0, &kind), (stack, 4, &last)]);
+        assert_eq!(linkage.nx_stack, Some(nx));
+    }
+}
+
+#[test]
+fn a_protected_range_without_bytes_protects_nothing() {
+    let linkage = with_headers("h_relro", &[(0x6474_e552, 32, &[0; 16])]);
+    assert_eq!((linkage.relro, linkage.bind_now), (Some(Relro::None), Some(true)));
+}
+
 #[test]
 fn kinds_are_told_apart() {
     for (name, kind, machine, is_static) in [

@@ -26,6 +26,28 @@ fn without_section_headers_the_segments_have_the_notes() {
 }
 
 #[test]
+fn program_headers_of_a_debug_file_may_be_those_of_the_whole_file() {
+    // As eu-strip -f leaves them: the notes of the sections are sound, what the segments name is something else.
+    let mut bytes = std::fs::read(crate::evidence::testing::path("gcc12-stripped.debug")).unwrap();
+    let table = usize::try_from(u64::from_le_bytes(bytes[32..40].try_into().unwrap())).unwrap();
+    let count = usize::from(u16::from_le_bytes(bytes[56..58].try_into().unwrap()));
+    let image = open("gcc12-stripped.debug");
+    let strange = image.section(".debug_info").unwrap().offset;
+    let mut moved = 0;
+    for header in (0..count).map(|index| table + index * 56) {
+        if bytes[header..header + 4] == elf::PT_NOTE.0.to_le_bytes() {
+            bytes[header + 8..header + 16].copy_from_slice(&strange.to_le_bytes());
+            moved += 1;
+        }
+    }
+    assert!(moved > 0);
+    let input = crate::image::Input::memory(bytes);
+    let notes = read(&Image::open(input, &crate::limits::Limits::default()).unwrap());
+    assert_eq!(notes.problems, []);
+    assert_eq!(notes.build_id, build_id(&image));
+}
+
+#[test]
 fn a_note_in_section_and_segment_is_one_note() {
     let notes = read(&open("gcc12-O0")).notes;
     let ids = notes.iter().filter(|n| n.owner == b"GNU" && n.kind == NT_GNU_BUILD_ID).count();

@@ -20,6 +20,7 @@ fn unit(name: &str, kind: UnitKind, level: Level, flags: &[&str]) -> Unit {
         ranges: Vec::new(),
         note: None,
         flags_recorded: true,
+        intermediate: false,
     }
 }
 

@@ -36,9 +36,17 @@ struct Manifest {
 #[derive(Deserialize)]
 struct Descriptor {
     digest: String,
+    #[serde(rename = "mediaType", default)]
+    media_type: String,
 }
 
 impl Descriptor {
+    /// Whether this is a document about an image and no layer of one: attestations (which buildx adds to every image by
+    /// default), signatures and bills of material stand in manifests of their own, among those of the platforms.
+    fn is_document(&self) -> bool {
+        self.media_type.ends_with("json")
+    }
+
     /// The blob's name. A digest that is no digest names nothing.
     fn name(&self) -> Option<String> {
         let (algorithm, hash) = self.digest.split_once(':')?;
@@ -172,7 +180,8 @@ fn indexed(by_name: &HashMap<&str, &Found>, refused: &mut Contents) -> Option<Ve
                 Err(why) => refused.refuse("", why),
             }
         }
-        if manifest.layers.is_empty() {
+        let layers: Vec<&Descriptor> = manifest.layers.iter().filter(|layer| !layer.is_document()).collect();
+        if layers.is_empty() {
             continue;
         }
         if images.len() >= MOST_IMAGES {
@@ -181,7 +190,7 @@ fn indexed(by_name: &HashMap<&str, &Found>, refused: &mut Contents) -> Option<Ve
         }
         let digest = name.rsplit('/').next().unwrap_or(&name);
         let tag = digest.get(..12).unwrap_or(digest).to_owned();
-        images.push(Listed { tag, layers: manifest.layers.iter().map(named).collect() });
+        images.push(Listed { tag, layers: layers.into_iter().map(named).collect() });
     }
     if left_out {
         refused.refuse("", format!("more than {MOST_IMAGES} images; the rest is not read"));

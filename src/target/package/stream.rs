@@ -11,6 +11,8 @@ const XZ_MEMORY: u32 = 128 << 10;
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const XZ: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0];
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+/// The rest of the magic number of a Zstandard frame without data; its first byte is 0x50 to 0x5f (RFC 8878, 3.1.2).
+const SKIPPABLE: &[u8] = &[0x2a, 0x4d, 0x18];
 const BZIP2: &[u8] = b"BZh";
 /// The first block of bzip2 begins with the digits of pi behind the level.
 const BZIP2_BLOCK: &[u8] = &[0x31, 0x41, 0x59, 0x26, 0x53, 0x59];
@@ -18,7 +20,12 @@ const BZIP2_BLOCK: &[u8] = &[0x31, 0x41, 0x59, 0x26, 0x53, 0x59];
 /// Whether bytes begin like gzip (RFC 1952), xz, Zstandard (RFC 8878) or bzip2.
 pub(super) fn is_compressed(start: &[u8]) -> bool {
     let bzip2 = start.starts_with(BZIP2) && start.get(4..10) == Some(BZIP2_BLOCK);
-    bzip2 || [GZIP, XZ, ZSTD].iter().any(|magic| start.starts_with(magic))
+    bzip2 || is_skippable(start) || [GZIP, XZ, ZSTD].iter().any(|magic| start.starts_with(magic))
+}
+
+/// Whether bytes begin with a Zstandard frame that holds no data: `pzstd` writes one before each frame that does.
+fn is_skippable(start: &[u8]) -> bool {
+    start.first().is_some_and(|first| first & 0xf0 == 0x50) && start.get(1..4) == Some(SKIPPABLE)
 }
 
 /// Reads an input from its beginning.
@@ -59,7 +66,7 @@ pub(super) fn open_named(input: &Input, name: &str, room: &Room) -> io::Result<S
         ("gzip", Box::new(flate2::bufread::MultiGzDecoder::new(raw)))
     } else if start.starts_with(XZ) {
         ("xz", Box::new(lzma_rust2::XzReader::new_mem_limit(raw, true, XZ_MEMORY)))
-    } else if start.starts_with(ZSTD) {
+    } else if start.starts_with(ZSTD) || is_skippable(start) {
         ("Zstandard", Box::new(Frames { raw: Some(raw), frame: None }))
     } else if is_compressed(start) {
         ("bzip2", Box::new(bzip2::bufread::MultiBzDecoder::new(raw)))
@@ -99,7 +106,9 @@ fn damaged(codec: &str, error: &io::Error) -> io::Error {
     io::Error::other(format!("its {codec} data cannot be read: {text}"))
 }
 
-type Frame = ruzstd::decoding::StreamingDecoder<BufReader<InputReader>, ruzstd::decoding::FrameDecoder>;
+/// A frame, whose magic number was looked at.
+type Framed = io::Chain<io::Cursor<[u8; 4]>, BufReader<InputReader>>;
+type Frame = ruzstd::decoding::StreamingDecoder<Framed, ruzstd::decoding::FrameDecoder>;
 
 /// Zstandard frames one after the other: the decoder reads one.
 struct Frames {
@@ -119,13 +128,26 @@ impl Read for Frames {
                 if got > 0 {
                     return Ok(got);
                 }
-                self.raw = self.frame.take().map(Frame::into_inner);
+                self.raw = self.frame.take().map(|frame| frame.into_inner().into_inner().1);
             }
             let Some(mut raw) = self.raw.take() else { return Ok(0) };
             if raw.fill_buf()?.is_empty() {
                 return Ok(0);
             }
-            let frame = Frame::new(raw).map_err(|error| io::Error::other(error.to_string()))?;
+            let mut magic = [0; 4];
+            raw.read_exact(&mut magic)?;
+            if is_skippable(&magic) {
+                let mut size = [0; 4];
+                raw.read_exact(&mut size)?;
+                let size = u64::from(u32::from_le_bytes(size));
+                if io::copy(&mut raw.by_ref().take(size), &mut io::sink())? < size {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                self.raw = Some(raw);
+                continue;
+            }
+            let framed = io::Cursor::new(magic).chain(raw);
+            let frame = Frame::new(framed).map_err(|error| io::Error::other(error.to_string()))?;
             self.frame = Some(frame);
         }
     }

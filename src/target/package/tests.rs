@@ -54,6 +54,33 @@ fn seen(bytes: Vec<u8>, limits: &Limits) -> (Vec<String>, Vec<(String, String)>)
     (found, refused)
 }
 
+/// A Zstandard frame of uncompressed blocks (RFC 8878, section 3.1.1), of at most 255 bytes.
+fn zstd_frame(bytes: &[u8]) -> Vec<u8> {
+    let size = u8::try_from(bytes.len()).unwrap();
+    // The frame says its size in one byte; the header of its one block: the last, raw, of that size.
+    let block = 1 | u32::from(size) << 3;
+    [&[0x28, 0xb5, 0x2f, 0xfd, 0x20, size][..], &block.to_le_bytes()[..3], bytes].concat()
+}
+
+#[test]
+fn frames_without_data_are_passed_over() {
+    // As pzstd writes: before each frame one without data that says how long it is.
+    let mut bytes = Vec::new();
+    for part in tar(&[("bin/a", ELF)]).chunks(251) {
+        let frame = zstd_frame(part);
+        bytes.extend_from_slice(&[0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0]);
+        bytes.extend_from_slice(&u32::try_from(frame.len()).unwrap().to_le_bytes());
+        bytes.extend_from_slice(&frame);
+    }
+    assert_eq!(seen(bytes.clone(), &Limits::default()), (vec!["/bin/a".to_owned()], vec![]));
+    // One that claims more than there is, is damage.
+    let cut = [&bytes[..12 + zstd_frame(&[0; 251]).len()], &[0x5f, 0x2a, 0x4d, 0x18, 9, 0, 0, 0, 0]].concat();
+    let package = open_bytes(cut, &Limits::default());
+    assert!(
+        package.is_err() || package.is_ok_and(|package| package.subjects.iter().all(|s| s.refused.is_some()))
+    );
+}
+
 #[test]
 fn programs_are_found_in_place_and_in_streams() {
     let plain = tar(&[("./usr/sbin/nginx", ELF), ("./etc/nginx.conf", b"events {}\n"), ("bin/a", ELF)]);
@@ -152,6 +179,38 @@ fn layers_lie_over_each_other() {
     let (found, refused) = seen(missing, &Limits::default());
     assert_eq!((found.len(), refused.len()), (4, 1));
     assert!(refused[0].1.contains("/2/layer.tar is missing"));
+}
+
+#[test]
+fn an_archive_without_objects_is_no_program() {
+    // As glibc installs it in place of libpthread.a since 2.34.
+    let object =
+        [b"!<arch>\n".to_vec(), format!("{:<48}{:<10}`\n", "a.o/", ELF.len()).into_bytes(), ELF.to_vec()];
+    let text = [&b"!<arch>\n"[..], format!("{:<48}{:<10}`\n", "a.txt/", 4).as_bytes(), b"text"].concat();
+    let files =
+        tar(&[("lib/empty.a", b"!<arch>\n"), ("lib/full.a", &object.concat()), ("lib/text.a", &text)]);
+    let package = open_bytes(files, &Limits::default()).unwrap();
+    let names: Vec<_> = package.subjects.iter().map(|s| s.member.clone().unwrap()).collect();
+    assert_eq!((names, package.skipped), (vec!["/lib/full.a".to_owned()], 2));
+}
+
+#[test]
+fn documents_about_an_image_are_no_layers_of_it() {
+    // As buildx writes: an index of the image and of the attestation that was made of it.
+    let layer = tar(&[("usr/bin/a", ELF)]);
+    let index = br#"{"manifests":[{"digest":"sha256:aa"},{"digest":"sha256:dd"}]}"#;
+    let image =
+        br#"{"layers":[{"digest":"sha256:bb","mediaType":"application/vnd.oci.image.layer.v1.tar"}]}"#;
+    let about = br#"{"layers":[{"digest":"sha256:ee","mediaType":"application/vnd.in-toto+json"}]}"#;
+    let layout = tar(&[
+        ("oci-layout", b"{}"),
+        ("index.json", index),
+        ("blobs/sha256/aa", image),
+        ("blobs/sha256/bb", &layer),
+        ("blobs/sha256/dd", about),
+        ("blobs/sha256/ee", b"{\"predicate\":{}}"),
+    ]);
+    assert_eq!(seen(layout, &Limits::default()), (vec!["/usr/bin/a".to_owned()], vec![]));
 }
 
 fn hard_link(builder: &mut tar::Builder<Vec<u8>>, name: &str, target: &str) {
