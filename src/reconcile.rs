@@ -116,7 +116,7 @@ pub fn reconcile(mut seen: Witnessed) -> Outcome {
             levels.push(level);
             continue;
         }
-        let state = seen.code.state_at(range);
+        let state = seen.code.state_of(std::slice::from_ref(range));
         if let Some((level, _)) = recorded_elsewhere.filter(|_| seen.lines_cover && state != Some(Level::O0))
         {
             text.recorded += size;
@@ -241,15 +241,8 @@ fn fill_units(seen: &mut Witnessed) {
             continue;
         }
         let Some(live) = seen.account.live.get(index) else { continue };
-        let levels: Vec<Level> = live.iter().filter_map(|range| seen.code.state_at(range)).collect();
-        if levels.len() == live.len() && !levels.is_empty() {
-            let o0: u64 = live
-                .iter()
-                .zip(&levels)
-                .filter(|(_, l)| **l == Level::O0)
-                .map(|(r, _)| r.end - r.start)
-                .sum();
-            unit.level = if o0 * 2 > ranges::total(live) { Level::O0 } else { Level::Optimized };
+        if let Some(level) = seen.code.state_of(live) {
+            unit.level = level;
             unit.strength = Strength::Inferred;
             unit.sources = vec![Source::CodeShape];
         }

@@ -3,6 +3,7 @@
 use super::account;
 use crate::compiler::Level;
 use crate::facts::FunctionRun;
+use crate::image::ranges::total;
 use std::ops::Range;
 
 /// What the code of one function says.
@@ -48,23 +49,27 @@ pub struct CodeSeen {
 }
 
 impl CodeSeen {
-    /// What the functions in a range of code say: a run decides, then the functions themselves, then the whole.
-    pub(super) fn state_at(&self, range: &Range<u64>) -> Option<Level> {
-        if self.cross_check_only || self.functions.is_empty() {
+    /// What the functions in ranges of code, which were compiled together, say: runs decide, then the functions themselves,
+    /// then the whole. A unit has as many ranges as functions where each has a section of its own (`-ffunction-sections`,
+    /// Rust).
+    pub(super) fn state_of(&self, ranges: &[Range<u64>]) -> Option<Level> {
+        if self.cross_check_only || self.functions.is_empty() || ranges.is_empty() {
             return None;
         }
-        if self
-            .runs
-            .iter()
-            .any(|run| run.level == Level::O0 && run.start <= range.start && range.end <= run.end)
-        {
+        let in_a_run = |range: &&Range<u64>| {
+            let holds = |run: &FunctionRun| run.start <= range.start && range.end <= run.end;
+            self.runs.iter().any(|run| run.level == Level::O0 && holds(run))
+        };
+        let bytes = |range: &Range<u64>| range.end.saturating_sub(range.start);
+        let in_runs: u64 = ranges.iter().filter(in_a_run).map(bytes).sum();
+        if in_runs.saturating_mul(2) > total(ranges) {
             return Some(Level::O0);
         }
-        if self.only_functions && !self.covers(range) {
+        if self.only_functions && !ranges.iter().all(|range| self.covers(range)) {
             return None;
         }
         let (mut o0, mut optimized) = (0u64, 0u64);
-        for (_, state) in self.within(range) {
+        for (_, state) in ranges.iter().flat_map(|range| self.within(range)) {
             match state {
                 State::O0 => o0 += 1,
                 State::Optimized => optimized += 1,
@@ -106,5 +111,50 @@ impl CodeSeen {
 
     pub(super) fn covers(&self, range: &Range<u64>) -> bool {
         self.within(range).next().is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As many functions of each sort in an optimized program, each with a range of its own.
+    fn seen(o0: u64, optimized: u64, neutral: u64) -> (CodeSeen, Vec<Range<u64>>) {
+        let states = [(State::O0, o0), (State::Optimized, optimized), (State::Neutral, neutral)];
+        let states = states.into_iter().flat_map(|(state, count)| (0..count).map(move |_| state));
+        let functions: Vec<(Range<u64>, State)> =
+            states.zip(0..).map(|(state, at)| (at * 100..at * 100 + 90, state)).collect();
+        let ranges = functions.iter().map(|(range, _)| range.clone()).collect();
+        (CodeSeen { functions, whole: Whole::Optimized, ..CodeSeen::default() }, ranges)
+    }
+
+    #[test]
+    fn functions_of_one_unit_are_weighed_together_whatever_ranges_they_have() {
+        let unit = |o0, optimized, neutral| {
+            let (seen, ranges) = seen(o0, optimized, neutral);
+            seen.state_of(&ranges)
+        };
+        assert_eq!(unit(6, 2, 40), Some(Level::O0));
+        assert_eq!(unit(6, 7, 0), Some(Level::Optimized));
+        assert_eq!(unit(4, 0, 40), Some(Level::Optimized), "a few are only suspected");
+        let (seen, ranges) = seen(6, 2, 0);
+        assert_eq!(seen.state_of(&ranges[..1]), Some(Level::Optimized), "as is one alone");
+        assert_eq!(seen.state_of(&[]), None);
+    }
+
+    #[test]
+    fn a_run_decides_for_what_lies_in_it_for_the_most_part() {
+        let (mut seen, ranges) = seen(0, 4, 0);
+        seen.runs = vec![FunctionRun {
+            start: 0,
+            end: 290,
+            name: None,
+            unit: None,
+            module: None,
+            level: Level::O0,
+            functions: 3,
+        }];
+        assert_eq!(seen.state_of(&ranges), Some(Level::O0));
+        assert_eq!(seen.state_of(&ranges[2..]), Some(Level::Optimized));
     }
 }

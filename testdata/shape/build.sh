@@ -1,5 +1,5 @@
 #!/bin/sh
-# Rebuilds the inputs beside this script from shapes.c. Needs gcc 12, clang 16 and the cross compilers
+# Rebuilds the inputs beside this script from shapes.c and once.c. Needs gcc 12, clang 16 and the cross compilers
 # for aarch64 and i686 (Debian 12's packages were used), and binutils.
 set -eu
 cd "$(dirname "$0")"
@@ -7,7 +7,7 @@ OUT=${1:-.}
 LINK="-shared -nostdlib -Wl,--build-id=none -Wl,-z,noseparate-code -Wl,--hash-style=gnu -Wl,-z,max-page-size=4096 -s"
 one() { # NAME COMPILER OPTIONS…
   name=$1 cc=$2; shift 2
-  $cc -fPIC "$@" $LINK -o "$OUT/$name" shapes.c
+  $cc -fPIC "$@" $LINK -o "$OUT/$name" "${SOURCE:-shapes.c}"
 }
 one gcc-O0 gcc -O0
 one gcc-O0-omitfp gcc -O0 -fomit-frame-pointer
@@ -25,6 +25,7 @@ one aarch64-O0 aarch64-linux-gnu-gcc -O0
 one aarch64-O2 aarch64-linux-gnu-gcc -O2
 one i386-O0 i686-linux-gnu-gcc -O0
 one i386-O2 i686-linux-gnu-gcc -O2
+SOURCE=once.c one once-O0-omitfp gcc -O0 -fomit-frame-pointer
 # one file of a program unoptimized
 gcc -fPIC -O2 -DPART=1 -c -o part1.o shapes.c
 gcc -fPIC -O0 -DPART=2 -c -o part2.o shapes.c

@@ -39,6 +39,14 @@ fn unoptimized_code_without_frame_pointers() {
 }
 
 #[test]
+fn code_that_stores_its_arguments_is_not_optimized_for_loading_nothing_twice() {
+    let shape = judge_all(shape_file!("once-O0-omitfp"));
+    assert!(shape.totals.keeps_arguments() && shape.totals.redundant == 0, "{:?}", shape.totals);
+    assert_eq!(shape.verdict, Verdict::Unknown(Unknown::Undecided { decided: 0, judged: 30 }));
+    assert!(!judge_all(shape_file!("gcc-O2")).totals.keeps_arguments());
+}
+
+#[test]
 fn optimized_code_at_each_level_and_with_frame_pointers() {
     let files = [
         &shape_file!("gcc-O1")[..],

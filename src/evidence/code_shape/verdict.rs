@@ -105,7 +105,9 @@ fn decide(shape: &CodeShape) -> Verdict {
         return if mixed { Verdict::Mixed } else { Verdict::O0 };
     }
     let runs = in_runs(State::O0) > 0;
-    let hardly_reloads = shape.totals.redundant * 1000 < shape.totals.instructions * RELOADS_OPTIMIZED;
+    // Statements that name a variable once load nothing again at -O0 either; but arguments are in the frame all the same.
+    let hardly_reloads = shape.totals.redundant * 1000 < shape.totals.instructions * RELOADS_OPTIMIZED
+        && !shape.totals.keeps_arguments();
     if !runs && decided * 5 < judged && !(hardly_reloads && counts.o0 == 0) {
         return Verdict::Unknown(Unknown::Undecided { decided, judged });
     }

@@ -69,6 +69,8 @@ pub struct Totals {
     pub instructions: u64,
     /// Functions that store an argument at once, other than for `va_arg`.
     pub stored: u64,
+    /// Functions that store their first argument at once, and read it there.
+    pub kept: u64,
     /// Functions that keep a frame pointer.
     pub frame_pointer: u64,
     /// Instructions that access a slot.
@@ -87,11 +89,18 @@ impl Totals {
         self.functions += 1;
         self.instructions += u64::from(f.instructions);
         self.stored += u64::from(f.first_stored || f.any_stored && !f.varargs);
+        self.kept += u64::from(f.first_stored && f.read_back);
         self.frame_pointer += u64::from(f.frame_pointer);
         self.slots += u64::from(f.slots);
         self.redundant += u64::from(f.redundant);
         self.saves_high += u64::from(f.saves_high);
         self.tail_calls += u64::from(tail);
+    }
+
+    /// Whether most functions have their first argument in the frame and read it there, as in unoptimized programs. Builders of
+    /// messages store it, too, and leave it there. Never where arguments come on the stack.
+    pub(super) fn keeps_arguments(&self) -> bool {
+        self.kept.saturating_mul(2) > self.functions
     }
 
     /// The votes. Where arguments come on the stack, nothing is stored at the entry and that vote is not cast.
