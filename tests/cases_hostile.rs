@@ -214,6 +214,15 @@ fn an_archive_of_which_a_member_is_no_object_any_more_is_not_whole() {
         assert_eq!(target["status"], "partial", "{}", target["problems"]);
         assert!(codes(&target).contains(&"damaged-member"), "{:?}", codes(&target));
     }
+    // Its name, too, which stands in the first sixteen bytes of the header before it (of sixty).
+    for name in [[0u8; 4], *b"    ", [0, 0, b'@', 0]] {
+        let mut bytes = whole.clone();
+        bytes[first] = 0;
+        bytes[first - 60..first - 44].fill(b' ');
+        bytes[first - 60..first - 56].copy_from_slice(&name);
+        let (_, target) = written(&bytes);
+        assert_eq!(target["status"], "partial", "{name:?}: {}", target["problems"]);
+    }
 }
 
 #[test]

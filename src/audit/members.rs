@@ -15,15 +15,18 @@ use std::sync::Arc;
 /// How LLVM bitcode begins: plain, and in the wrapper that Apple's tools write.
 const BITCODE: [&[u8]; 2] = [b"BC\xc0\xde", b"\xde\xc0\x17\x0b"];
 
-/// Whether a member that is no ELF file is named like an object file, and neither empty nor an object of another kind: LLVM
-/// bitcode (plain, or in the wrapper that Apple's tools write) or what Go's compiler and assembler write (`go object …`).
+/// Whether a member that is no ELF file is named like an object file, or has lost its name, and is neither empty nor an object
+/// of another kind: LLVM bitcode (plain, or in the wrapper that Apple's tools write) or what Go's compiler and assembler write
+/// (`go object …`).
 fn is_lost_object(name: &[u8], input: &Input) -> bool {
     let mut start = [0; 10];
     let got = input.read_at(0, &mut start).unwrap_or(0);
     let start = start.get(..got).unwrap_or_default();
     let other = BITCODE.iter().chain(&[&b"go object "[..]]).any(|magic| start.starts_with(magic));
     let object = [&b".o"[..], b".lo", b".obj"].iter().any(|ending| name.ends_with(ending));
-    object && !other && !input.is_empty()
+    // No file has such a name.
+    let nameless = name.contains(&0) || name.iter().all(|&byte| byte == b' ');
+    (object || nameless) && !other && !input.is_empty()
 }
 
 /// Whether a member is LLVM bitcode: code that is made machine code at link time (`clang -flto`), at a level it does not name.
