@@ -248,6 +248,30 @@ pub struct Unit {
     pub intermediate: bool,
 }
 
+impl Unit {
+    /// A source unit of which nothing but the name is known.
+    pub fn unknown(name: String) -> Self {
+        Self {
+            name,
+            comp_dir: None,
+            member: None,
+            language: None,
+            compiler: None,
+            level: Level::Unknown,
+            strength: Strength::None,
+            sources: Vec::new(),
+            kind: UnitKind::Source,
+            text_bytes: 0,
+            overridden: Vec::new(),
+            flags: std::sync::Arc::default(),
+            ranges: Vec::new(),
+            note: None,
+            flags_recorded: false,
+            intermediate: false,
+        }
+    }
+}
+
 /// What kind of unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

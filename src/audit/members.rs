@@ -4,7 +4,7 @@ use super::{Options, conclude, debug, macros};
 use crate::compiler::Level;
 use crate::compiler::options::LevelWord;
 use crate::evidence::{Source, Strength, dwarf_producer, gcc_command_line, lto_options};
-use crate::facts::{DebugSource, Elf, Facts, Kind, Problem, Status, Unit, UnitKind};
+use crate::facts::{DebugSource, Elf, Facts, Kind, Problem, Status, Unit};
 use crate::image::{Image, ImageError, Input, archive, identity, linkage};
 use crate::reconcile::Witnessed;
 use crate::reconcile::account::Account;
@@ -37,24 +37,7 @@ pub(super) fn is_bitcode(input: &Input) -> bool {
 
 /// A unit that a member is without debug information telling of it.
 fn unit_of(member: &str) -> Unit {
-    Unit {
-        name: member.to_owned(),
-        comp_dir: None,
-        member: Some(member.to_owned()),
-        language: None,
-        compiler: None,
-        level: Level::Unknown,
-        strength: Strength::None,
-        sources: Vec::new(),
-        kind: UnitKind::Source,
-        text_bytes: 0,
-        overridden: Vec::new(),
-        flags: Arc::default(),
-        ranges: Vec::new(),
-        note: None,
-        flags_recorded: false,
-        intermediate: false,
-    }
+    Unit { member: Some(member.to_owned()), ..Unit::unknown(member.to_owned()) }
 }
 
 /// What an object file without debug information is, by the options that its compiler recorded elsewhere: one command line is

@@ -255,24 +255,7 @@ fn lossy(bytes: &[u8]) -> String {
 }
 
 fn blank(name: String, comp_dir: Option<String>, member: Option<&str>, unit: &DwarfUnit) -> Unit {
-    Unit {
-        name,
-        comp_dir,
-        member: member.map(str::to_owned),
-        language: None,
-        compiler: None,
-        level: Level::Unknown,
-        strength: Strength::None,
-        sources: Vec::new(),
-        kind: UnitKind::Source,
-        text_bytes: 0,
-        overridden: Vec::new(),
-        flags: Arc::default(),
-        ranges: unit.ranges.clone(),
-        note: None,
-        flags_recorded: false,
-        intermediate: false,
-    }
+    Unit { comp_dir, member: member.map(str::to_owned), ranges: unit.ranges.clone(), ..Unit::unknown(name) }
 }
 
 fn of_producer(producer: &Producer, compiler: &str, kind: UnitKind, mut unit: Unit) -> Unit {

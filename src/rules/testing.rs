@@ -83,37 +83,28 @@ pub fn waiver(rule: &str, line: u32) -> Waiver {
 /// A source unit recorded by GCC at a level with 1000 bytes of text.
 pub fn unit(name: &str, level: Level) -> Unit {
     Unit {
-        name: name.into(),
         comp_dir: Some("/build/nginx".into()),
-        member: None,
         language: Some("C17".into()),
         compiler: Some("gcc 12.2.0".into()),
         level,
         strength: Strength::Recorded,
         sources: vec![Source::DwarfProducer],
-        kind: UnitKind::Source,
         text_bytes: 1000,
-        overridden: Vec::new(),
         flags: vec!["-march=x86-64".into(), "-g".into(), level.flag()].into(),
-        ranges: Vec::new(),
-        note: None,
         flags_recorded: true,
-        intermediate: false,
+        ..Unit::unknown(name.into())
     }
 }
 
 /// A unit about whose level nothing tells.
 pub fn silent_unit(name: &str) -> Unit {
     Unit {
-        level: Level::Unknown,
-        strength: Strength::None,
-        sources: Vec::new(),
-        flags: std::sync::Arc::default(),
-        flags_recorded: false,
-        intermediate: false,
+        comp_dir: Some("/build/nginx".into()),
+        language: Some("C17".into()),
+        text_bytes: 1000,
         compiler: Some("clang 14.0.6".into()),
         note: Some("clang recorded no options".into()),
-        ..unit(name, Level::Unknown)
+        ..Unit::unknown(name.into())
     }
 }
 
