@@ -12,8 +12,8 @@ use crate::image::identity;
 use crate::image::linkage::{self, Linkage};
 use crate::image::notes::Notes;
 use crate::image::pointers::Pointers;
-use crate::image::ranges;
-use crate::image::symbols::Symbols;
+use crate::image::ranges::{self, Sieve};
+use crate::image::symbols::{Entry, Symbol, Symbols};
 use crate::image::{Image, ImageError, Input, archive, companion, notes};
 use crate::limits::Limits;
 use crate::nginx::{self, NginxFacts};
@@ -203,7 +203,13 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
     // Names and units are in different parts of a file.
     let (instrumentation, mut understood) = parallel::both(
         if worth_a_thread(image) { image.workers } else { 1 },
-        || instrumentation::read(image, &linkage, &symbols),
+        || {
+            // Code of x86 is decoded later, by tables that are made when they are first needed.
+            if image.workers > 1 && matches!(image.header.machine, elf::EM_X86_64 | elf::EM_386) {
+                crate::evidence::code_shape::make_tables();
+            }
+            instrumentation::read(image, &linkage, &symbols)
+        },
         || debug::read(image, path, &notes, options, facts),
     );
     facts.instrumentation = instrumentation;
@@ -396,22 +402,18 @@ fn name_functions(
     ranges: &[Range<u64>],
     table: &mut FunctionTable,
 ) {
-    let around = ranges.first().map_or(0, |r| r.start)..ranges.last().map_or(0, |r| r.end);
-    let inside = |address: u64| {
-        if !around.contains(&address) {
-            return false;
-        }
-        let after = ranges.partition_point(|r| r.start <= address);
-        after.checked_sub(1).and_then(|i| ranges.get(i)).is_some_and(|r| address < r.end)
+    let inside = Sieve::new(ranges);
+    let wanted = |s: &Entry| s.kind() == elf::STT_FUNC && !s.undefined() && inside.contains(s.value);
+    let mut named: Vec<(u64, u64, String)> = Vec::new();
+    let mut name = |s: &Symbol<'_>| {
+        named.push((s.value, s.size, String::from_utf8_lossy(s.base_name()).into_owned()));
     };
-    let full = symbols.full(image);
-    let from = if full.is_empty() { symbols.dynamic(image, linkage) } else { full };
-    let named: Vec<(u64, u64, String)> = from
-        .entries()
-        .filter(|s| s.kind() == elf::STT_FUNC && !s.undefined() && inside(s.value))
-        .map(|s| s.named(from))
-        .map(|s| (s.value, s.size, String::from_utf8_lossy(s.base_name()).into_owned()))
-        .collect();
+    if symbols.has_full(image) {
+        symbols.select_full(image, wanted, name);
+    } else {
+        let table = symbols.dynamic(image, linkage);
+        table.entries().filter(wanted).for_each(|entry| name(&entry.named(table)));
+    }
     table.add_symbols(image, named.iter().map(|(start, size, name)| (*start, *size, name.as_str())));
 }
 

@@ -4,6 +4,7 @@
 use crate::compiler::Level;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 pub mod annobin;
 pub mod build_string;
@@ -166,7 +167,7 @@ pub enum Scope {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Place {
     /// Section name, or `segment N` where the file has no section table.
-    pub section: String,
+    pub section: Arc<str>,
     /// Offset in bytes from the start of that section (or segment).
     pub offset: u64,
 }

@@ -7,6 +7,7 @@ use crate::compiler::Level;
 use crate::evidence::{Claim, Held, Source, Strength};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 mod nginx;
 mod parts;
@@ -212,13 +213,13 @@ pub struct Unit {
     /// `DW_AT_name`, lossily decoded.
     pub name: String,
     /// `DW_AT_comp_dir`.
-    pub comp_dir: Option<String>,
+    pub comp_dir: Option<Arc<str>>,
     /// Member of an archive.
     pub member: Option<String>,
     /// Source language, from the producer where it says so.
-    pub language: Option<String>,
+    pub language: Option<Arc<str>>,
     /// Compiler and version, such as `gcc 12.2.0`.
-    pub compiler: Option<String>,
+    pub compiler: Option<Arc<str>>,
     /// The level in force.
     pub level: Level,
     /// How firmly it stands.
@@ -232,7 +233,7 @@ pub struct Unit {
     /// `-O` options given and overridden by a later one, in order.
     pub overridden: Vec<String>,
     /// Options as recorded; units with the same options share them.
-    pub flags: std::sync::Arc<Vec<String>>,
+    pub flags: Arc<Vec<String>>,
     /// Live address ranges, for locating; not part of the document.
     #[serde(skip)]
     pub ranges: Vec<std::ops::Range<u64>>,
@@ -263,7 +264,7 @@ impl Unit {
             kind: UnitKind::Source,
             text_bytes: 0,
             overridden: Vec::new(),
-            flags: std::sync::Arc::default(),
+            flags: Arc::default(),
             ranges: Vec::new(),
             note: None,
             flags_recorded: false,

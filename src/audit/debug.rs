@@ -111,7 +111,7 @@ fn split_units(
             let is_it = |file: &Image| {
                 dwarf_producer::read(file, None).units.iter().any(|unit| unit.dwo_id == Some(*id))
             };
-            let folder = (!unit.comp_dir.is_empty()).then_some(unit.comp_dir.as_slice());
+            let folder = (!unit.comp_dir.is_empty()).then_some(&*unit.comp_dir);
             let search = companion::dwo(dwo_name, folder, path, companions, limits, &is_it);
             facts.problems.extend(search.problems);
             facts.debug_info.missing.extend(search.missing);

@@ -64,7 +64,8 @@ fn unit_of_words(image: &Image, member: &str, problems: &mut Vec<Problem>) -> Op
             let flags = gcc_command_line::options_of(line)?;
             let producer = &line.producer;
             let level = producer.level.clone();
-            return Some(recorded(level, flags, producer.language.clone(), Some(producer.name())));
+            let language = producer.language.as_deref().map(Into::into);
+            return Some(recorded(level, flags, language, Some(producer.name().into())));
         }
     }
     match lto_options::read(image).as_slice() {

@@ -385,7 +385,7 @@ fn ignored(old: &Facts, new: &Facts, ledger: &mut Ledger) {
     if id(old) != id(new) {
         ledger.ignored.push("build-id".to_owned());
     }
-    let places = |facts: &Facts| -> BTreeSet<String> {
+    let places = |facts: &Facts| -> BTreeSet<std::sync::Arc<str>> {
         facts.units.iter().flatten().filter_map(|unit| unit.comp_dir.clone()).collect()
     };
     let raw = |facts: &Facts| -> BTreeSet<String> {

@@ -212,7 +212,7 @@ impl Note {
     /// Where the note stands.
     pub fn place(&self, image: &Image) -> Option<Place> {
         let name = &image.sections.get(self.section)?.name;
-        Some(Place { section: String::from_utf8_lossy(name).into_owned(), offset: self.offset })
+        Some(Place { section: String::from_utf8_lossy(name).into(), offset: self.offset })
     }
 }
 

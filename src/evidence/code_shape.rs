@@ -53,6 +53,11 @@ pub const MIN_FUNCTIONS: u64 = 15;
 /// Decoding less than so many bytes of code takes no longer than it takes to start a thread a few times over.
 const WORTH_A_THREAD: u64 = 256 << 10;
 
+/// Makes the tables by which x86 code is decoded. They are made once, which takes half a millisecond.
+pub fn make_tables() {
+    let _ = iced_x86::Decoder::new(64, &[0x90], iced_x86::DecoderOptions::NONE).decode();
+}
+
 /// What differs between machines.
 #[derive(Clone, Copy)]
 struct Machine {

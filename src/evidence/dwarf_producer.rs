@@ -52,8 +52,8 @@ pub enum DwarfUnitKind {
 pub struct DwarfUnit {
     /// `DW_AT_name`; empty where there is none.
     pub name: Vec<u8>,
-    /// `DW_AT_comp_dir`; empty where there is none.
-    pub comp_dir: Vec<u8>,
+    /// `DW_AT_comp_dir`; empty where there is none. Units that refer to one text share it.
+    pub comp_dir: Arc<[u8]>,
     /// `DW_AT_producer`, as the bytes stand. Units that refer to one text share it.
     pub producer: Option<Arc<[u8]>>,
     /// `DW_AT_language`.

@@ -172,7 +172,7 @@ fn walk<'i>(
     let Some(section) = all.first().copied().filter(|_| all.len() == 1) else { return Vec::new() };
     let name = String::from_utf8_lossy(&section.name).into_owned();
     let mut chosen: Vec<usize> = chosen.to_vec();
-    chosen.retain(|&index| units.get(index).is_some_and(|unit| unit.at.section == name));
+    chosen.retain(|&index| units.get(index).is_some_and(|unit| *unit.at.section == *name));
     chosen.sort_by_key(|&index| units.get(index).map_or(0, |unit| unit.at.offset));
     if chosen.is_empty() {
         return Vec::new();

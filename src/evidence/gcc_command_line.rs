@@ -164,7 +164,7 @@ fn claim(level: Level, at: &Place, text: &str) -> Claim {
 }
 
 fn place(offset: u64) -> Place {
-    Place { section: SECTION.to_owned(), offset }
+    Place { section: SECTION.into(), offset }
 }
 
 /// Understands single options. In a relocatable file with one input they are that unit's, in order. In a linked file equal

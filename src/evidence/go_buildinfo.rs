@@ -131,7 +131,7 @@ pub fn read(image: &Image) -> Option<GoBuildInfo> {
 fn locate(image: &Image) -> Option<(u64, u64, Place)> {
     if let Some(section) = image.section(SECTION).filter(|section| section.has_data()) {
         let end = section.offset.checked_add(section.size)?;
-        return Some((section.offset, end, Place { section: SECTION.to_owned(), offset: 0 }));
+        return Some((section.offset, end, Place { section: SECTION.into(), offset: 0 }));
     }
     if !image.sections.is_empty() {
         return None;
@@ -142,7 +142,7 @@ fn locate(image: &Image) -> Option<(u64, u64, Place)> {
     let found = memchr::memmem::find_iter(&bytes, MAGIC).find(|at| at % 16 == 0)? as u64;
     let start = segment.offset.checked_add(found)?;
     let end = segment.offset.checked_add(segment.file_size)?;
-    Some((start, end, Place { section: format!("segment {index}"), offset: found }))
+    Some((start, end, Place { section: format!("segment {index}").into(), offset: found }))
 }
 
 /// A varint length and that many bytes, all before `end`; also returns the offset after them.

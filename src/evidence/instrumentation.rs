@@ -10,9 +10,10 @@ use crate::image::Image;
 use crate::image::bytes::Format;
 use crate::image::identity::{is_kernel, is_packed, is_separate_debug};
 use crate::image::linkage::Linkage;
-use crate::image::symbols::{Symbol, Symbols};
+use crate::image::symbols::{Beginnings, Symbol, Symbols};
 use memchr::memmem;
 use object::elf;
+use std::sync::LazyLock;
 
 /// A sanitizer: its name as in `-fsanitize=`, shared run-time libraries, functions that instrumented code calls, and
 /// the run-time library's own name and option variable.
@@ -154,52 +155,48 @@ fn held(by: Option<Sight>, told: bool) -> Held<bool> {
     }
 }
 
+/// Names looked for besides those of [`SANITIZERS`]: the hooks of gcov, mcount, LLVM's profiles, gprof and
+/// `-finstrument-functions`, a fuzzer's entry, what assertions call.
+const OTHERS: [&str; 14] = [
+    "__gcov_",
+    "llvm_gcov_init",
+    "__llvm_profile_r",
+    "__sanitizer_cov_trace_",
+    "mcount",
+    "_mcount",
+    "__gnu_mcount_nc",
+    "__fentry__",
+    "__monstartup",
+    "__cyg_profile_func_e",
+    "LLVMFuzzerTestOneInput",
+    "__assert_",
+    "__assert2",
+    "ExceptionalCondition",
+];
+
+/// How the names that tell begin: of the others nothing is looked at.
+static TELLING: LazyLock<Option<Beginnings>> = LazyLock::new(|| {
+    let calls = SANITIZERS.iter().flat_map(|sanitizer| sanitizer.calls).copied();
+    Beginnings::new(&calls.chain(OTHERS).collect::<Vec<_>>())
+});
+
 fn names(image: &Image, linkage: &Linkage, symbols: &Symbols) -> Names {
     let mut out = Names::default();
+    let Some(telling) = &*TELLING else { return out };
     let dynamic = symbols.dynamic(image, linkage);
-    let full = symbols.full(image);
-    out.readable = [dynamic, full].iter().any(|table| !table.is_empty() && table.problems.is_empty());
-    for (table, source) in [(dynamic, Source::Imports), (full, Source::Symbols)] {
-        for entry in table.entries_named(may_tell) {
-            if !matches!(entry.kind(), elf::STT_FILE | elf::STT_SECTION) {
-                out.note(image, linkage, &entry.named(table), source);
-            }
-        }
-    }
+    out.readable = !dynamic.is_empty() && dynamic.problems.is_empty();
+    telling.among(dynamic).for_each(|symbol| out.note(image, linkage, &symbol, Source::Imports));
+    let note = |symbol: &Symbol<'_>| out.note(image, linkage, symbol, Source::Symbols);
+    let sound = symbols.search_full(image, telling, note);
+    out.readable |= sound;
     out
-}
-
-/// Whether a name that begins so can be one of those looked for: most are passed over at their first bytes.
-fn may_tell(begins: [u8; 8]) -> bool {
-    match begins {
-        [b'_', b'_', third, fourth, ..] => matches!(
-            &[third, fourth],
-            // Sanitizers; the hooks of gcov, mcount, LLVM, fentry, gprof and -finstrument-functions; __assert.
-            b"as"
-                | b"hw"
-                | b"ms"
-                | b"ts"
-                | b"ls"
-                | b"ub"
-                | b"sa"
-                | b"gc"
-                | b"gn"
-                | b"ll"
-                | b"fe"
-                | b"mo"
-                | b"cy"
-        ),
-        [b'm', b'c', b'o', ..]
-        | [b'_', b'm', b'c', ..]
-        | [b'l', b'l', b'v', b'm', ..]
-        | [b'L', b'L', b'V', b'M', ..]
-        | [b'E', b'x', b'c', b'e', ..] => true,
-        _ => false,
-    }
 }
 
 impl Names {
     fn note(&mut self, image: &Image, linkage: &Linkage, symbol: &Symbol<'_>, table: Source) {
+        if matches!(symbol.kind, elf::STT_FILE | elf::STT_SECTION) {
+            return;
+        }
         let name = symbol.base_name();
         // A definition is not an import, whichever table it stands in.
         let source = if symbol.undefined { table } else { Source::Symbols };

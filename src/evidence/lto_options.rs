@@ -44,7 +44,7 @@ pub fn read(image: &Image) -> Vec<LtoOptions> {
             let options = group(&split_shell(&text));
             let level = level(&options, WithoutLevel::Unoptimized);
             let flags = options.into_iter().map(|option| option.text).collect();
-            let at = Place { section: String::from_utf8_lossy(&section.name).into_owned(), offset: 0 };
+            let at = Place { section: String::from_utf8_lossy(&section.name).into(), offset: 0 };
             found.push(LtoOptions { at, flags, level, text });
         }
     }

@@ -134,9 +134,19 @@ impl Input {
             return Err(ReadError::TooLarge { what: what.to_owned(), size, limit });
         }
         let mut buffer = vec![0; size as usize];
-        let got = self
-            .read_at(offset, &mut buffer)
-            .map_err(|error| ReadError::Io { what: what.to_owned(), why: error.to_string() })?;
-        if got as u64 == size { Ok(buffer) } else { Err(outside()) }
+        self.read_exact_at(offset, &mut buffer, what)?;
+        Ok(buffer)
+    }
+
+    /// Fills the buffer with what lies at `offset`.
+    pub fn read_exact_at(&self, offset: u64, buffer: &mut [u8], what: &str) -> Result<(), ReadError> {
+        let size = buffer.len();
+        match self.read_at(offset, buffer) {
+            Ok(got) if got == size => Ok(()),
+            Ok(_) => {
+                Err(ReadError::OutOfFile { what: what.to_owned(), offset, size: size as u64, file: self.len })
+            }
+            Err(error) => Err(ReadError::Io { what: what.to_owned(), why: error.to_string() }),
+        }
     }
 }

@@ -44,6 +44,51 @@ pub fn intersect(a: &[Range<u64>], b: &[Range<u64>]) -> Vec<Range<u64>> {
     out
 }
 
+/// Tells for many addresses, of which most do not, whether they lie in some ranges.
+#[derive(Debug)]
+pub struct Sieve<'a> {
+    ranges: &'a [Range<u64>],
+    start: u64,
+    /// A bit for each so many addresses: whether any range lies there.
+    bits: Vec<u64>,
+    shift: u32,
+}
+
+impl<'a> Sieve<'a> {
+    /// Most words of bits. 16 KiB stay in a processor's first cache.
+    const WORDS: u64 = 2048;
+
+    /// Ranges that are sorted and without overlap.
+    pub fn new(ranges: &'a [Range<u64>]) -> Self {
+        let start = ranges.first().map_or(0, |range| range.start);
+        let span = ranges.last().map_or(0, |range| range.end).saturating_sub(start);
+        let shift = (0..64).find(|&shift| span >> shift < Self::WORDS * 64).unwrap_or(63);
+        let mut bits = vec![0u64; (span >> shift) as usize / 64 + 1];
+        for range in ranges.iter().filter(|range| range.start < range.end) {
+            for bit in (range.start - start) >> shift..=(range.end - 1 - start) >> shift {
+                if let Some(word) = bits.get_mut(bit as usize / 64) {
+                    *word |= 1 << (bit % 64);
+                }
+            }
+        }
+        Self { ranges, start, bits, shift }
+    }
+
+    /// Whether one of the ranges contains the address.
+    #[inline]
+    pub fn contains(&self, address: u64) -> bool {
+        let Some(at) = address.checked_sub(self.start) else { return false };
+        let bit = at >> self.shift;
+        let Some(word) = self.bits.get((bit / 64) as usize) else { return false };
+        word >> (bit % 64) & 1 == 1 && self.ranges_contain(address)
+    }
+
+    fn ranges_contain(&self, address: u64) -> bool {
+        let after = self.ranges.partition_point(|range| range.start <= address);
+        after.checked_sub(1).and_then(|last| self.ranges.get(last)).is_some_and(|range| address < range.end)
+    }
+}
+
 /// What of `a` does not lie in `b`; both sorted and without overlap.
 pub fn subtract(a: &[Range<u64>], b: &[Range<u64>]) -> Vec<Range<u64>> {
     let mut out = Vec::new();
@@ -85,6 +130,20 @@ mod tests {
             let (a, b) = (merge(a), merge(b));
             prop_assert!(matches!(merged(&a), Cow::Borrowed(_)));
             prop_assert_eq!(total(&intersect(&a, &b)) + total(&subtract(&a, &b)), total(&a));
+        }
+
+        #[test]
+        fn a_sieve_holds_back_exactly_what_its_ranges_contain(
+            a in ranges(),
+            scale in prop::sample::select(vec![1u64, 4096, 1 << 20, 1 << 56]),
+            asked in prop::collection::vec((0u64..256, -1i64..2), 64),
+        ) {
+            let a = merge(a.iter().map(|r| r.start.saturating_mul(scale)..r.end.saturating_mul(scale)).collect());
+            let sieve = Sieve::new(&a);
+            for (place, beside) in asked {
+                let address = place.saturating_mul(scale).saturating_add_signed(beside);
+                prop_assert_eq!(sieve.contains(address), a.iter().any(|range| range.contains(&address)));
+            }
         }
     }
 }

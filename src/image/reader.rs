@@ -12,6 +12,7 @@ use gimli::{ReaderOffsetId, RunTimeEndian};
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
+use std::sync::Arc;
 use window::{FIELD, JUMP, Source, Window};
 
 mod window;
@@ -23,7 +24,7 @@ const PIECE: u64 = 16 << 20;
 #[derive(Debug)]
 pub struct SectionData {
     /// Name of the section.
-    pub name: String,
+    pub name: Arc<str>,
     /// How it is compressed in the file.
     pub compression: Option<Compression>,
     /// Bytes of it that the file lacks, being cut off.
@@ -43,7 +44,7 @@ impl SectionData {
     ///
     /// Errors: no data in this file, a bad compression header, a claim beyond the limits, damaged data.
     pub fn open(image: &Image, section: &Section, memory: &mut u64) -> Result<Self, ReadError> {
-        let name = String::from_utf8_lossy(&section.name).into_owned();
+        let name: Arc<str> = String::from_utf8_lossy(&section.name).into();
         let what = format!("section {name}");
         if !section.has_data() {
             return Err(ReadError::Damaged { what, why: "holds no data in this file".to_owned() });

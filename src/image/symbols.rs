@@ -8,9 +8,15 @@ use super::bytes::Format;
 use super::linkage::{Linkage, locate};
 use super::{Image, ReadError};
 use crate::facts::Problem;
+use crate::parallel::lock;
 use goblin::elf::dynamic;
 use object::elf;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
+
+mod stream;
+
+pub use stream::Beginnings;
+use stream::Stream;
 
 /// Longest name given out, in bytes; mangled C++ names of some thousand bytes are common.
 const MAX_NAME: usize = 64 << 10;
@@ -103,9 +109,13 @@ impl Entry {
 
     /// The symbol with its name, which is in `table` as it is itself.
     pub fn named<'a>(&self, table: &'a SymbolTable) -> Symbol<'a> {
+        self.with(name_at(&table.names, self.name))
+    }
+
+    fn with<'a>(&self, name: &'a [u8]) -> Symbol<'a> {
         Symbol {
             index: self.index,
-            name: table.name(self.name),
+            name,
             value: self.value,
             size: self.size,
             kind: self.kind(),
@@ -157,45 +167,22 @@ impl SymbolTable {
 
     /// All symbols but the null symbol, without their names, the search for whose ends is most of the work.
     pub fn entries(&self) -> impl Iterator<Item = Entry> {
-        self.entries_named(|_| true)
-    }
-
-    /// Those symbols whose names begin as asked: with the first bytes of a name and of what follows it in the table of
-    /// names, up to eight, and zeros past its end. Of the others nothing else is looked at.
-    pub fn entries_named(&self, wanted: impl Fn([u8; 8]) -> bool) -> impl Iterator<Item = Entry> {
         let size = self.format.map_or(1, entry_size);
-        let entries = self.format.map_or(&[][..], |_| self.entries.as_slice()).chunks_exact(size);
         let format = self.format.unwrap_or(Format { is_64: true, little_endian: true });
-        // `st_name` stands first in both classes.
-        let begins = move |bytes: &[u8]| {
-            let rest = format.u32(bytes, 0).map(|name| self.bytes_at(name)).unwrap_or_default();
-            rest.first_chunk().copied().unwrap_or_else(|| {
-                let mut begins = [0; 8];
-                begins.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
-                begins
-            })
-        };
-        entries
-            .enumerate()
-            .skip(1)
-            .filter(move |(_, bytes)| wanted(begins(bytes)))
-            .map_while(move |(index, bytes)| Entry::parse(format, index as u32, bytes))
-    }
-
-    #[inline]
-    fn bytes_at(&self, offset: u32) -> &[u8] {
-        self.names.get(offset as usize..).unwrap_or_default()
-    }
-
-    fn name(&self, offset: u32) -> &[u8] {
-        let rest = self.bytes_at(offset);
-        let rest = rest.get(..MAX_NAME).unwrap_or(rest);
-        rest.get(..memchr::memchr(0, rest).unwrap_or(rest.len())).unwrap_or_default()
+        let entries = self.format.map_or(&[][..], |_| self.entries.as_slice()).chunks_exact(size);
+        let entries = entries.enumerate().skip(1);
+        entries.map_while(move |(index, bytes)| Entry::parse(format, index as u32, bytes))
     }
 
     fn damaged(code: &str, message: impl Into<String>) -> Self {
         Self { problems: vec![Problem::damage(code, message)], ..Self::default() }
     }
+}
+
+fn name_at(names: &[u8], offset: u32) -> &[u8] {
+    let rest = names.get(offset as usize..).unwrap_or_default();
+    let rest = rest.get(..MAX_NAME).unwrap_or(rest);
+    rest.get(..memchr::memchr(0, rest).unwrap_or(rest.len())).unwrap_or_default()
 }
 
 fn entry_size(format: Format) -> usize {
@@ -207,6 +194,9 @@ fn entry_size(format: Format) -> usize {
 pub struct Symbols {
     dynamic: OnceLock<SymbolTable>,
     full: OnceLock<SymbolTable>,
+    located: OnceLock<Option<Located>>,
+    /// What went wrong while the full table was gone through.
+    troubles: Mutex<Vec<Problem>>,
 }
 
 impl Symbols {
@@ -220,26 +210,91 @@ impl Symbols {
         self.dynamic.get_or_init(|| read_dynamic(image, linkage))
     }
 
-    /// `.symtab`; empty in stripped files.
+    /// `.symtab`; empty in stripped files. It may be large: for a few of its symbols it need not be kept.
     pub fn full(&self, image: &Image) -> &SymbolTable {
-        self.full.get_or_init(|| read_section(image, elf::SHT_SYMTAB))
+        self.full.get_or_init(|| {
+            self.located(image).map(|located| read_located(image, located)).unwrap_or_default()
+        })
+    }
+
+    /// Whether there is a `.symtab` with symbols in it.
+    pub fn has_full(&self, image: &Image) -> bool {
+        self.located(image).is_some_and(|located| located.entries.1 >= entry_size(located.format) as u64)
+    }
+
+    /// Hands on the symbols of `.symtab` whose names begin as looked for, in the order of the table. Returns whether there
+    /// are symbols and nothing is wrong with them.
+    pub fn search_full(
+        &self,
+        image: &Image,
+        wanted: &Beginnings,
+        mut found: impl FnMut(&Symbol<'_>),
+    ) -> bool {
+        if let Some(table) = self.full.get() {
+            wanted.among(table).for_each(|symbol| found(&symbol));
+            return !table.is_empty() && table.problems.is_empty();
+        }
+        self.stream(image, |stream| stream.search(wanted, &mut found)) && self.has_full(image)
+    }
+
+    /// Hands on those symbols of `.symtab` that are wanted, in the order of the table.
+    pub fn select_full(
+        &self,
+        image: &Image,
+        wanted: impl Fn(&Entry) -> bool,
+        mut found: impl FnMut(&Symbol<'_>),
+    ) {
+        if let Some(table) = self.full.get() {
+            table.entries().filter(wanted).for_each(|entry| found(&entry.named(table)));
+        } else {
+            self.stream(image, |stream| stream.select(&wanted, &mut found));
+        }
+    }
+
+    fn located(&self, image: &Image) -> Option<&Located> {
+        self.located.get_or_init(|| locate_section(image, elf::SHT_SYMTAB)).as_ref()
+    }
+
+    /// Goes through the full table in its file. Returns whether it is sound.
+    fn stream(&self, image: &Image, through: impl FnOnce(&Stream<'_>) -> Result<(), ReadError>) -> bool {
+        let Some(located) = self.located(image) else { return false };
+        match through(&Stream { image, located }) {
+            Ok(()) => located.problems.is_empty(),
+            Err(error) => {
+                lock(&self.troubles).push(Problem::damage("damaged-symbols", error.to_string()));
+                false
+            }
+        }
     }
 
     /// What was damaged in what has been read so far.
     pub fn problems(&self) -> Vec<Problem> {
-        let tables = self.dynamic.get().into_iter().chain(self.full.get());
-        tables.flat_map(|table| table.problems.iter().cloned()).collect()
+        let dynamic = self.dynamic.get().map(|table| &table.problems);
+        let full = self.full.get().map(|table| &table.problems);
+        let located = self.located.get().and_then(Option::as_ref).map(|located| &located.problems);
+        let mut all: Vec<Problem> =
+            [dynamic, full, located].into_iter().flatten().flatten().cloned().collect();
+        all.extend(lock(&self.troubles).iter().cloned());
+        all
     }
 }
 
-fn read_section(image: &Image, kind: elf::SectionType) -> SymbolTable {
-    let Some(section) = image.sections.iter().find(|section| section.kind == kind) else {
-        return SymbolTable::default();
-    };
+/// Where the section table says that a symbol table and its names lie: offset and size, within the file.
+#[derive(Debug)]
+struct Located {
+    format: Format,
+    entries: (u64, u64),
+    names: Option<(u64, u64)>,
+    problems: Vec<Problem>,
+}
+
+fn locate_section(image: &Image, kind: elf::SectionType) -> Option<Located> {
+    let section = image.sections.iter().find(|section| section.kind == kind)?;
     let format = Format::from(image.header);
     let limit = (image.limits.functions as u64).saturating_mul(entry_size(format) as u64);
     let mut problems = Vec::new();
-    let mut size = section.size.min(image.input.len().saturating_sub(section.offset));
+    let within = |offset: u64, size: u64| size.min(image.input.len().saturating_sub(offset));
+    let mut size = within(section.offset, section.size);
     if size < section.size {
         let message =
             format!("only {size} of {} bytes of the symbol table lie within the file", section.size);
@@ -250,28 +305,29 @@ fn read_section(image: &Image, kind: elf::SectionType) -> SymbolTable {
         problems.push(Problem::damage("too-many-symbols", message));
         size = limit;
     }
-    let entries = match image.read(section.offset, size, "the symbol table") {
+    let names = image.sections.get(section.link as usize).filter(|s| s.kind == elf::SHT_STRTAB);
+    if names.is_none() {
+        let why = format!("section {} holds no strings", section.link);
+        let error = ReadError::Damaged { what: "symbol names".to_owned(), why };
+        problems.push(Problem::damage("damaged-symbols", error.to_string()));
+    }
+    let names = names.map(|names| (names.offset, within(names.offset, names.size)));
+    Some(Located { format, entries: (section.offset, size), names, problems })
+}
+
+fn read_located(image: &Image, located: &Located) -> SymbolTable {
+    let (offset, size) = located.entries;
+    let entries = match image.read(offset, size, "the symbol table") {
         Ok(entries) => entries,
         Err(error) => return SymbolTable::damaged("damaged-symbols", error.to_string()),
     };
-    let names = image.sections.get(section.link as usize).filter(|s| s.kind == elf::SHT_STRTAB);
-    let names = names.map_or_else(
-        || {
-            Err(ReadError::Damaged {
-                what: "symbol names".to_owned(),
-                why: format!("section {} holds no strings", section.link),
-            })
-        },
-        |names| {
-            let there = names.size.min(image.input.len().saturating_sub(names.offset));
-            image.read(names.offset, there, "symbol names")
-        },
-    );
-    let names = names.unwrap_or_else(|error| {
+    let mut problems = located.problems.clone();
+    let names = located.names.map(|(offset, size)| image.read(offset, size, "symbol names"));
+    let names = names.transpose().unwrap_or_else(|error| {
         problems.push(Problem::damage("damaged-symbols", error.to_string()));
-        Vec::new()
+        None
     });
-    SymbolTable { format: Some(format), entries, names, problems }
+    SymbolTable { format: Some(located.format), entries, names: names.unwrap_or_default(), problems }
 }
 
 fn read_dynamic(image: &Image, linkage: &Linkage) -> SymbolTable {
@@ -282,7 +338,9 @@ fn read_dynamic(image: &Image, linkage: &Linkage) -> SymbolTable {
     let format = Format::from(image.header);
     let Some(address) = linkage.dynamic_value(dynamic::DT_SYMTAB) else {
         // With the dynamic table lost the section table may still know.
-        return read_section(image, elf::SHT_DYNSYM);
+        return locate_section(image, elf::SHT_DYNSYM)
+            .map(|located| read_located(image, &located))
+            .unwrap_or_default();
     };
     let names = linkage.dynamic_value(dynamic::DT_STRTAB).and_then(|at| locate(image, at, 1));
     let (Some(start), Some(names)) = (locate(image, address, 1), names) else {

@@ -176,13 +176,13 @@ impl<'a> Memory<'a> {
         let section = self.image.sections.iter().find_map(|s| {
             let at = offset.checked_sub(s.offset)?;
             (s.has_data() && at < s.size && s.flags & elf::SHF_ALLOC.0 != 0)
-                .then(|| Place { section: String::from_utf8_lossy(&s.name).into_owned(), offset: at })
+                .then(|| Place { section: String::from_utf8_lossy(&s.name).into(), offset: at })
         });
         section.or_else(|| {
             self.image.segments.iter().enumerate().find_map(|(index, s)| {
                 let at = offset.checked_sub(s.offset)?;
                 (s.kind == elf::PT_LOAD && at < s.file_size)
-                    .then(|| Place { section: format!("segment {index}"), offset: at })
+                    .then(|| Place { section: format!("segment {index}").into(), offset: at })
             })
         })
     }

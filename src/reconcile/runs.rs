@@ -62,7 +62,8 @@ const SUSPECTS: usize = 8;
 /// Functions shaped like `-O0` code in units that recorded a higher level: an attribute or a pragma may have asked for
 /// it (the producer shows neither). They are suspected only, and change no level.
 pub(super) fn suspects(seen: &Witnessed, runs: &[FunctionRun]) -> Vec<FunctionRun> {
-    if seen.code.whole == Whole::O0 {
+    let mut shaped = seen.code.functions.iter().filter(|(_, state)| *state == State::O0).peekable();
+    if seen.code.whole == Whole::O0 || shaped.peek().is_none() {
         return Vec::new();
     }
     let mut recorded: Vec<(u64, u64, usize)> = Vec::new();
@@ -81,7 +82,7 @@ pub(super) fn suspects(seen: &Witnessed, runs: &[FunctionRun]) -> Vec<FunctionRu
         (range.end <= *end).then_some(*index)
     };
     let mut found = Vec::new();
-    for (range, _) in seen.code.functions.iter().filter(|(_, state)| *state == State::O0) {
+    for (range, _) in shaped {
         let Some(unit) = unit_at(range).and_then(|index| seen.units.get(index)) else { continue };
         if runs.iter().any(|run| run.start < range.end && range.start < run.end) {
             continue;

@@ -95,7 +95,7 @@ fn dwarf_unit(
 ) -> crate::evidence::dwarf_producer::DwarfUnit {
     crate::evidence::dwarf_producer::DwarfUnit {
         name: name.into(),
-        comp_dir: comp_dir.into(),
+        comp_dir: comp_dir.as_bytes().into(),
         producer: producer.map(|words| words.as_bytes().into()),
         language: None,
         version: 5,
@@ -104,7 +104,7 @@ fn dwarf_unit(
         dwo_id: None,
         macros: None,
         defined: None,
-        at: crate::evidence::Place { section: ".debug_info".to_owned(), offset: 0 },
+        at: crate::evidence::Place { section: ".debug_info".into(), offset: 0 },
     }
 }
 

@@ -76,10 +76,10 @@ struct Understood<'a> {
     /// The text, as the unit last seen holds it.
     words: &'a Arc<[u8]>,
     producer: Producer,
-    compiler: String,
+    compiler: Arc<str>,
     flags: Arc<Vec<String>>,
     /// Languages of its units, and how many have each.
-    languages: Vec<(Option<String>, u64)>,
+    languages: Vec<(Option<Arc<str>>, u64)>,
 }
 
 impl<'a> Understood<'a> {
@@ -89,11 +89,30 @@ impl<'a> Understood<'a> {
             producer.level = LevelWord::unknown("the compiler's words about itself are damaged");
         }
         let compiler = match producer.family {
-            Family::Unknown => producer.raw.clone(),
-            _ => producer.name(),
+            Family::Unknown => producer.raw.as_str().into(),
+            _ => producer.name().into(),
         };
         let flags = producer.options.list().iter().map(|option| option.text.clone()).collect();
         Self { words, producer, compiler, flags: Arc::new(flags), languages: Vec::new() }
+    }
+}
+
+/// Directories as text. Neighbours mostly share one.
+#[derive(Default)]
+struct Directories<'a> {
+    last: Option<(&'a Arc<[u8]>, Arc<str>)>,
+}
+
+impl<'a> Directories<'a> {
+    fn of(&mut self, bytes: &'a Arc<[u8]>) -> Arc<str> {
+        match &self.last {
+            Some((last, text)) if Arc::ptr_eq(last, bytes) => Arc::clone(text),
+            _ => {
+                let text: Arc<str> = String::from_utf8_lossy(bytes).into();
+                self.last = Some((bytes, Arc::clone(&text)));
+                text
+            }
+        }
     }
 }
 
@@ -112,9 +131,15 @@ pub fn understand(dwarf: &[DwarfUnit], member: Option<&str>, workers: usize) -> 
     let mut result = Units::default();
     let mut seen: BTreeMap<Named, u64> = BTreeMap::new();
     for (index, (some, named)) in understood.into_iter().enumerate() {
-        result.origins.extend(some.origins.into_iter().map(|origin| index * share + origin));
-        result.units.extend(some.units);
-        result.libraries.extend(some.libraries);
+        if index == 0 {
+            // There are many, and most often these are all: they stay where they are.
+            (result.origins, result.units, result.libraries) = (some.origins, some.units, some.libraries);
+            result.units.reserve_exact(dwarf.len().saturating_sub(share));
+        } else {
+            result.origins.extend(some.origins.into_iter().map(|origin| index * share + origin));
+            result.units.extend(some.units);
+            result.libraries.extend(some.libraries);
+        }
         some.problems.into_iter().for_each(|problem| tell(&mut result.problems, problem));
         for (compiler, units) in named {
             *seen.entry(compiler).or_default() += units;
@@ -147,7 +172,13 @@ fn understand_some(dwarf: &[DwarfUnit], member: Option<&str>) -> (Units, Vec<(Na
     let mut known: HashMap<&[u8], usize> = HashMap::new();
     let mut understood: Vec<Understood<'_>> = Vec::new();
     let mut current = 0;
+    let mut directories = Directories::default();
     let mut result = Units::default();
+    let described = |unit: &&DwarfUnit| !matches!(unit.kind, DwarfUnitKind::Partial | DwarfUnitKind::Type);
+    let count = dwarf.iter().filter(described).count();
+    result.units.reserve_exact(count);
+    result.origins.reserve_exact(count);
+    result.libraries.reserve_exact(count);
     for (index, unit) in dwarf.iter().enumerate() {
         let skeleton = match &unit.kind {
             DwarfUnitKind::Partial | DwarfUnitKind::Type => continue,
@@ -156,7 +187,7 @@ fn understand_some(dwarf: &[DwarfUnit], member: Option<&str>) -> (Units, Vec<(Na
         };
         result.origins.push(index);
         let name = lossy(&unit.name);
-        let comp_dir = (!unit.comp_dir.is_empty()).then(|| lossy(&unit.comp_dir));
+        let comp_dir = (!unit.comp_dir.is_empty()).then(|| directories.of(&unit.comp_dir));
         let Some(words) = &unit.producer else {
             let note = match skeleton {
                 Some(dwo) => format!("its producer lies in {}, which was not found", lossy(dwo)),
@@ -185,13 +216,10 @@ fn understand_some(dwarf: &[DwarfUnit], member: Option<&str>) -> (Units, Vec<(Na
         let kind = unit_kind(producer, &name, comp_dir.as_deref());
         // What is made at link time comes from several units, whatever language is noted for it.
         let language = match kind {
-            UnitKind::LtoPartition => producer.language.clone(),
-            _ => producer.language.clone().or_else(|| unit.language.and_then(language_name)),
+            UnitKind::LtoPartition => producer.language.as_deref(),
+            _ => producer.language.as_deref().or_else(|| unit.language.and_then(language_name)),
         };
-        match of_words.languages.iter_mut().find(|(seen, _)| *seen == language) {
-            Some((_, units)) => *units += 1,
-            None => of_words.languages.push((language.clone(), 1)),
-        }
+        let language = count_language(&mut of_words.languages, language);
         let library =
             (kind == UnitKind::Library).then(|| library_of(producer, &name, comp_dir.as_deref())).flatten();
         result.libraries.push(library);
@@ -209,14 +237,26 @@ fn understand_some(dwarf: &[DwarfUnit], member: Option<&str>) -> (Units, Vec<(Na
     for Understood { producer, languages, .. } in &understood {
         for (language, units) in languages {
             let family = producer.family.as_str().to_owned();
-            named.push(((family, producer.version.clone(), language.clone(), producer.raw.clone()), *units));
+            let language = language.as_deref().map(str::to_owned);
+            named.push(((family, producer.version.clone(), language, producer.raw.clone()), *units));
         }
     }
     (result, named)
 }
 
+/// Counts one more unit of a language, whose name all of them share.
+fn count_language(languages: &mut Vec<(Option<Arc<str>>, u64)>, language: Option<&str>) -> Option<Arc<str>> {
+    if let Some((name, units)) = languages.iter_mut().find(|(name, _)| name.as_deref() == language) {
+        *units += 1;
+        return name.clone();
+    }
+    let name: Option<Arc<str>> = language.map(Into::into);
+    languages.push((name.clone(), 1));
+    name
+}
+
 /// The language of a unit whose producer names none, without its standard (DWARF 5, section 7.12, and later codes).
-fn language_name(language: gimli::DwLang) -> Option<String> {
+fn language_name(language: gimli::DwLang) -> Option<&'static str> {
     let name = match language {
         gimli::DW_LANG_C
         | gimli::DW_LANG_C89
@@ -247,20 +287,20 @@ fn language_name(language: gimli::DwLang) -> Option<String> {
         }
         _ => return None,
     };
-    Some(name.to_owned())
+    Some(name)
 }
 
 fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-fn blank(name: String, comp_dir: Option<String>, member: Option<&str>, unit: &DwarfUnit) -> Unit {
+fn blank(name: String, comp_dir: Option<Arc<str>>, member: Option<&str>, unit: &DwarfUnit) -> Unit {
     Unit { comp_dir, member: member.map(str::to_owned), ranges: unit.ranges.clone(), ..Unit::unknown(name) }
 }
 
-fn of_producer(producer: &Producer, compiler: &str, kind: UnitKind, mut unit: Unit) -> Unit {
+fn of_producer(producer: &Producer, compiler: &Arc<str>, kind: UnitKind, mut unit: Unit) -> Unit {
     unit.kind = kind;
-    unit.compiler = Some(compiler.to_owned());
+    unit.compiler = Some(Arc::clone(compiler));
     unit.flags_recorded = producer.options.is_known();
     unit.overridden.clone_from(&producer.level.overridden);
     unit.note = producer.level.ambiguous.clone().or_else(|| producer.level.note.clone());

@@ -85,10 +85,10 @@ pub fn facts(path: &str) -> Facts {
 pub fn unit(name: &str, level: Level, bytes: u64) -> Unit {
     Unit {
         name: name.to_owned(),
-        comp_dir: Some("/build/nginx-1.22.1".to_owned()),
+        comp_dir: Some("/build/nginx-1.22.1".into()),
         member: None,
-        language: Some("C".to_owned()),
-        compiler: Some("gcc 12.2.0".to_owned()),
+        language: Some("C".into()),
+        compiler: Some("gcc 12.2.0".into()),
         level,
         strength: if level == Level::Unknown { Strength::None } else { Strength::Recorded },
         sources: vec![Source::DwarfProducer],
@@ -281,7 +281,7 @@ fn fail() -> CheckReport {
         strength,
         source,
         scope: Scope::File,
-        at: Some(Place { section: ".debug_info".to_owned(), offset: 12 }),
+        at: Some(Place { section: ".debug_info".into(), offset: 12 }),
         quote: Some("GNU C17 12.2.0 -g -O -O2 -O0".to_owned()),
     };
     bad.conflicts.push(Conflict {
@@ -490,10 +490,10 @@ fn hostile(text: &str, index: usize) -> Checked {
     facts.instrumentation.sanitizers = Held::new(vec![own()], Strength::Structural, Source::Imports);
     facts.flags = Some(vec![FlagCount { flag: own(), units: 1 }]);
     for unit in facts.units.iter_mut().flatten() {
-        unit.comp_dir = some();
+        unit.comp_dir = some().map(Into::into);
         unit.member = some();
-        unit.language = some();
-        unit.compiler = some();
+        unit.language = some().map(Into::into);
+        unit.compiler = some().map(Into::into);
         unit.overridden = vec![own()];
         unit.flags = vec![own()].into();
         unit.note = some();
@@ -515,7 +515,7 @@ fn hostile(text: &str, index: usize) -> Checked {
             strength: Strength::Declared,
             source: Source::BuildString,
             scope: Scope::Some,
-            at: Some(Place { section: own(), offset: u64::MAX }),
+            at: Some(Place { section: own().into(), offset: u64::MAX }),
             quote: some(),
         }],
     });

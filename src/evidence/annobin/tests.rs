@@ -164,7 +164,7 @@ fn the_string_form() {
     assert!(notes.notes.iter().any(|n| n.property == Property::StackProtector(3)));
     let claims = notes.claims(&image);
     assert!(claims.iter().all(|c| c.scope == Scope::Some), "no addresses, so no ranges");
-    assert_eq!(claims[0].at.as_ref().unwrap().section, ".annobin.notes");
+    assert_eq!(&*claims[0].at.as_ref().unwrap().section, ".annobin.notes");
 }
 
 #[test]

@@ -197,7 +197,7 @@ fn search(
             seen_to = begin.saturating_add(stop as u64);
             let bytes = window.get(start..stop).unwrap_or_default();
             texts.push(Text {
-                at: Place { section: region.name.clone(), offset },
+                at: Place { section: region.name.as_str().into(), offset },
                 text: String::from_utf8_lossy(bytes).into_owned(),
             });
         }

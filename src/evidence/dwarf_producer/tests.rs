@@ -53,7 +53,7 @@ fn every_version_and_format_reads_the_same() {
         assert_eq!(units.versions, [version], "{file}");
         assert_eq!(units.units[0].ranges, [0x1060..0x108e, 0x1180..0x1184], "{file}");
         assert_eq!(units.units[0].kind, DwarfUnitKind::Compile);
-        assert_eq!(units.units[0].at, Place { section: ".debug_info".to_owned(), offset: 0 });
+        assert_eq!(units.units[0].at, Place { section: ".debug_info".into(), offset: 0 });
     }
 }
 
@@ -125,7 +125,7 @@ fn type_units_stand_in_sections_of_their_own_beside_the_unit() {
 fn early_debug_information_of_slim_lto_objects_is_found() {
     let producer = format!("{GCC} -g -O3 -flto -fasynchronous-unwind-tables");
     assert_eq!(only("gcc12-slim.o"), triple("l2.c", "/w", &producer));
-    assert_eq!(sound("gcc12-slim.o").units[0].at.section, ".gnu.debuglto_.debug_info");
+    assert_eq!(&*sound("gcc12-slim.o").units[0].at.section, ".gnu.debuglto_.debug_info");
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn split_units_and_their_skeletons_name_each_other() {
         let units = sound(split);
         assert_eq!(units.units[0].kind, DwarfUnitKind::Compile);
         assert_eq!(units.units[0].dwo_id, *dwo_id);
-        assert_eq!(units.units[0].at.section, ".debug_info.dwo");
+        assert_eq!(&*units.units[0].at.section, ".debug_info.dwo");
         assert!(units.units[0].producer.is_some());
     }
     // Both in one object file.

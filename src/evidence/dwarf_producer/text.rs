@@ -159,12 +159,11 @@ pub(super) fn resolve(
                 return;
             }
             let Some(unit) = units.get_mut(place.unit as usize) else { continue };
+            let mut share = || Arc::clone(shared.get_or_insert_with(|| text.as_slice().into()));
             match (place.field, &mut unit.kind) {
                 (Field::Name, _) => unit.name.clone_from(&text),
-                (Field::CompDir, _) => unit.comp_dir.clone_from(&text),
-                (Field::Producer, _) => {
-                    unit.producer = Some(Arc::clone(shared.get_or_insert_with(|| text.as_slice().into())));
-                }
+                (Field::CompDir, _) => unit.comp_dir = share(),
+                (Field::Producer, _) => unit.producer = Some(share()),
                 (Field::DwoName, DwarfUnitKind::Skeleton { dwo_name, .. }) => dwo_name.clone_from(&text),
                 (Field::DwoName, _) => {}
             }

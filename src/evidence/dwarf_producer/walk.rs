@@ -13,6 +13,7 @@ use gimli::{
     UnitOffset, UnitType,
 };
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Linkers fill gaps between contributions with less than this many zero bytes.
 const PADDING: u64 = 16;
@@ -223,7 +224,7 @@ fn unit(
     let index = out.units.len();
     out.units.push(DwarfUnit {
         name: Vec::new(),
-        comp_dir: Vec::new(),
+        comp_dir: Arc::default(),
         producer: None,
         language: root.language,
         version: header.version(),
@@ -268,7 +269,7 @@ fn fill(
                     return Err("the texts of the units are too long together".to_owned());
                 }
                 Field::Name => unit.name = text,
-                Field::CompDir => unit.comp_dir = text,
+                Field::CompDir => unit.comp_dir = text.into(),
                 Field::Producer => unit.producer = Some(text.into()),
                 Field::DwoName => {
                     if let DwarfUnitKind::Skeleton { dwo_name, .. } = &mut unit.kind {

@@ -44,9 +44,9 @@ pub fn origins(image: &Image, units: &[DwarfUnit], link_time: impl Fn(&DwarfUnit
 /// Index of the unit that holds an offset of the section.
 fn unit_at(units: &[DwarfUnit], section: &str, offset: u64) -> Option<usize> {
     // Units are listed in the order of the file, section by section.
-    let start = units.iter().position(|unit| unit.at.section == section)?;
+    let start = units.iter().position(|unit| *unit.at.section == *section)?;
     let of_section = units.get(start..)?;
-    let len = of_section.iter().take_while(|unit| unit.at.section == section).count();
+    let len = of_section.iter().take_while(|unit| *unit.at.section == *section).count();
     let before = of_section.get(..len)?.partition_point(|unit| unit.at.offset <= offset);
     before.checked_sub(1).map(|index| start + index)
 }

@@ -130,7 +130,7 @@ fn pointers_before_go_1_18_and_files_without_sections() {
     let info = read(&without_sections(&data)).unwrap();
     assert_eq!(info.version, "go1.16");
     assert_eq!(info.level.level, Level::Unknown);
-    assert_eq!(info.at, Place { section: "segment 0".to_owned(), offset: 32 });
+    assert_eq!(info.at, Place { section: "segment 0".into(), offset: 32 });
     // A pointer to nowhere, and a length beyond the file.
     for (at, value) in [(48, u64::MAX), (72, 1 << 20), (72, u64::MAX)] {
         let mut bad = data.clone();

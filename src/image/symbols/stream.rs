@@ -1,0 +1,395 @@
+//! The full symbol table gone through piece by piece, for those who want a few of many symbols.
+//!
+//! Of a kernel's 119,000 symbols none may matter: keeping the table and its names would cost more memory than all
+//! else of an audit. Names are searched first, in the order of their section; only where some are found are the
+//! symbols gone through for those that have them. Linkers let a name be the end of a longer one (GNU ld merges the
+//! tails of `.strtab`), so that a name may begin anywhere.
+
+use super::{Entry, Located, MAX_NAME, Symbol, SymbolTable, entry_size};
+use crate::image::{Image, ReadError};
+use aho_corasick::packed;
+use aho_corasick::{AhoCorasick, MatchKind, Span};
+use std::collections::HashMap;
+
+/// Bytes read at a time: a multiple of both sizes of a symbol.
+const PIECE: usize = 48 << 10;
+/// Most places where a name may begin. Of one program's names a few dozen are looked for.
+const MOST_PLACES: usize = 1 << 20;
+/// Bytes of one name read at first; nearly all are shorter.
+const USUAL_NAME: u64 = 128;
+/// Names read one by one; where there are more, all are read at once.
+const FEW: usize = 1024;
+
+/// Beginnings of names that are looked for.
+pub struct Beginnings {
+    search: Search,
+    longest: usize,
+}
+
+enum Search {
+    /// With vector instructions.
+    Packed(packed::Searcher),
+    /// On processors where there are none for it.
+    Automaton(AhoCorasick),
+}
+
+impl Beginnings {
+    /// Those given; `None` if there are none, or an empty one, which all names begin with.
+    pub fn new(beginnings: &[&str]) -> Option<Self> {
+        let longest = beginnings.iter().map(|text| text.len()).max()?;
+        if beginnings.iter().any(|text| text.is_empty()) {
+            return None;
+        }
+        let search = match packed::Searcher::new(beginnings) {
+            Some(packed) => Search::Packed(packed),
+            None => Search::Automaton(
+                AhoCorasick::builder().match_kind(MatchKind::LeftmostFirst).build(beginnings).ok()?,
+            ),
+        };
+        Some(Self { search, longest })
+    }
+
+    /// The first place at or behind `from` where one of them stands.
+    fn find(&self, bytes: &[u8], from: usize) -> Option<usize> {
+        let span = Span::from(from..bytes.len());
+        match &self.search {
+            Search::Packed(packed) => packed.find_in(bytes, span).map(|found| found.start()),
+            Search::Automaton(automaton) => {
+                automaton.find(aho_corasick::Input::new(bytes).span(span)).map(|found| found.start())
+            }
+        }
+    }
+
+    /// Whether a name begins so.
+    #[cfg(test)]
+    pub fn begin(&self, name: &[u8]) -> bool {
+        self.find(name, 0) == Some(0)
+    }
+
+    /// All places where one of them stands.
+    fn places(&self, bytes: &[u8]) -> impl Iterator<Item = usize> {
+        let mut from = 0;
+        std::iter::from_fn(move || {
+            let found = self.find(bytes, from)?;
+            from = found + 1;
+            Some(found)
+        })
+    }
+
+    /// The symbols of a table in memory whose names begin so.
+    pub fn among<'a>(&self, table: &'a SymbolTable) -> impl Iterator<Item = Symbol<'a>> {
+        let mut places = Places::default();
+        self.places(&table.names).filter_map(|at| u32::try_from(at).ok()).for_each(|at| places.add(at));
+        places.sort();
+        let entries = (!places.sorted.is_empty()).then(|| table.entries()).into_iter().flatten();
+        entries.filter(move |entry| places.has(entry.name)).map(|entry| entry.named(table))
+    }
+}
+
+/// Places in the names. Most questions are answered by a bit that many places share.
+#[derive(Default)]
+struct Places {
+    sorted: Vec<u32>,
+    bits: Vec<u64>,
+}
+
+impl Places {
+    const BITS: u32 = 1 << 16;
+
+    fn add(&mut self, at: u32) {
+        self.bits.resize((Self::BITS / 64) as usize, 0);
+        let bit = at % Self::BITS;
+        if let Some(word) = self.bits.get_mut((bit / 64) as usize) {
+            *word |= 1 << (bit % 64);
+        }
+        self.sorted.push(at);
+    }
+
+    fn sort(&mut self) {
+        self.sorted.sort_unstable();
+        self.sorted.dedup();
+    }
+
+    #[inline]
+    fn has(&self, at: u32) -> bool {
+        let bit = at % Self::BITS;
+        self.bits.get((bit / 64) as usize).is_some_and(|word| word >> (bit % 64) & 1 == 1)
+            && self.sorted.binary_search(&at).is_ok()
+    }
+}
+
+/// One table in its file.
+pub(super) struct Stream<'a> {
+    pub(super) image: &'a Image,
+    pub(super) located: &'a Located,
+}
+
+impl Stream<'_> {
+    /// Hands on the symbols whose names begin so, in the order of the table.
+    pub(super) fn search(
+        &self,
+        wanted: &Beginnings,
+        mut found: impl FnMut(&Symbol<'_>),
+    ) -> Result<(), ReadError> {
+        let places = self.places(wanted)?;
+        if places.sorted.is_empty() {
+            return Ok(());
+        }
+        let mut names = Names::new(self);
+        self.entries(|entry| {
+            if places.has(entry.name) {
+                found(&entry.with(names.get(entry.name)?));
+            }
+            Ok(())
+        })
+    }
+
+    /// The symbols that are wanted, with their names, in the order of the table.
+    pub(super) fn select(
+        &self,
+        wanted: impl Fn(&Entry) -> bool,
+        mut found: impl FnMut(&Symbol<'_>),
+    ) -> Result<(), ReadError> {
+        let mut names = Names::new(self);
+        self.entries(|entry| {
+            if wanted(&entry) {
+                found(&entry.with(names.get(entry.name)?));
+            }
+            Ok(())
+        })
+    }
+
+    fn entries(&self, mut visit: impl FnMut(Entry) -> Result<(), ReadError>) -> Result<(), ReadError> {
+        let (format, size) = (self.located.format, entry_size(self.located.format));
+        let mut index = 0;
+        self.pieces(self.located.entries, "the symbol table", |bytes| {
+            for entry in bytes.chunks_exact(size) {
+                // The null symbol is none.
+                if let Some(entry) = Entry::parse(format, index, entry).filter(|entry| entry.index > 0) {
+                    visit(entry)?;
+                }
+                index = index.saturating_add(1);
+            }
+            Ok(())
+        })
+    }
+
+    fn places(&self, wanted: &Beginnings) -> Result<Places, ReadError> {
+        let mut places = Places::default();
+        let Some(names) = self.located.names else { return Ok(places) };
+        // What may be the first part of a beginning is looked at again with what follows.
+        let overlap = wanted.longest - 1;
+        let mut held: Vec<u8> = Vec::with_capacity(PIECE + overlap);
+        let mut start = 0u64;
+        self.pieces(names, "symbol names", |bytes| {
+            held.extend_from_slice(bytes);
+            for at in wanted.places(&held) {
+                let Ok(at) = u32::try_from(start + at as u64) else { break };
+                if places.sorted.len() == MOST_PLACES {
+                    return Err(ReadError::Damaged {
+                        what: "symbol names".to_owned(),
+                        why: format!("more than {MOST_PLACES} of a kind that a program has few of"),
+                    });
+                }
+                places.add(at);
+            }
+            let done = held.len().saturating_sub(overlap);
+            held.drain(..done);
+            start += done as u64;
+            Ok(())
+        })?;
+        places.sort();
+        Ok(places)
+    }
+
+    fn pieces(
+        &self,
+        (offset, size): (u64, u64),
+        what: &str,
+        mut visit: impl FnMut(&[u8]) -> Result<(), ReadError>,
+    ) -> Result<(), ReadError> {
+        let mut buffer = vec![0; size.min(PIECE as u64) as usize];
+        let mut at = 0;
+        while at < size {
+            let want = (size - at).min(PIECE as u64) as usize;
+            let Some(piece) = buffer.get_mut(..want) else { break };
+            self.image.input.read_exact_at(offset + at, piece, what)?;
+            visit(piece)?;
+            at += want as u64;
+        }
+        Ok(())
+    }
+}
+
+/// Names read as they are asked for.
+struct Names<'a> {
+    stream: &'a Stream<'a>,
+    read: HashMap<u32, Vec<u8>>,
+    all: Option<Vec<u8>>,
+}
+
+impl<'a> Names<'a> {
+    fn new(stream: &'a Stream<'a>) -> Self {
+        Self { stream, read: HashMap::new(), all: None }
+    }
+
+    fn get(&mut self, at: u32) -> Result<&[u8], ReadError> {
+        let Some((offset, size)) = self.stream.located.names else { return Ok(&[]) };
+        if self.all.is_none() && self.read.len() >= FEW && !self.read.contains_key(&at) {
+            self.all = Some(self.stream.image.read(offset, size, "symbol names")?);
+            self.read = HashMap::new();
+        }
+        if let Some(all) = &self.all {
+            return Ok(super::name_at(all, at));
+        }
+        if !self.read.contains_key(&at) {
+            let left = size.saturating_sub(at.into()).min(MAX_NAME as u64);
+            let mut name = vec![0; left.min(USUAL_NAME) as usize];
+            self.stream.image.input.read_exact_at(offset + u64::from(at), &mut name, "symbol names")?;
+            if memchr::memchr(0, &name).is_none() && left > USUAL_NAME {
+                name.resize(left as usize, 0);
+                self.stream.image.input.read_exact_at(offset + u64::from(at), &mut name, "symbol names")?;
+            }
+            name.truncate(memchr::memchr(0, &name).unwrap_or(name.len()));
+            name.shrink_to_fit();
+            self.read.insert(at, name);
+        }
+        Ok(self.read.get(&at).map(Vec::as_slice).unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Symbols;
+    use super::*;
+    use crate::image::Input;
+    use crate::limits::Limits;
+    use object::write::{Object, StandardSection, Symbol as Written, SymbolSection};
+    use object::{Architecture, BinaryFormat, Endianness, SymbolFlags, SymbolKind, SymbolScope};
+
+    /// An object file with these names, a function of 16 bytes each.
+    fn with_names(names: &[String], endian: Endianness, architecture: Architecture) -> Image {
+        let mut object = Object::new(BinaryFormat::Elf, architecture, endian);
+        let text = object.section_id(StandardSection::Text);
+        object.append_section_data(text, &vec![0x90; names.len() * 16], 16);
+        for (index, name) in names.iter().enumerate() {
+            object.add_symbol(Written {
+                name: name.as_bytes().to_vec(),
+                value: index as u64 * 16,
+                size: 16,
+                kind: SymbolKind::Text,
+                scope: SymbolScope::Dynamic,
+                weak: false,
+                section: SymbolSection::Section(text),
+                flags: SymbolFlags::None,
+            });
+        }
+        Image::open(Input::memory(object.write().unwrap()), &Limits::default()).unwrap()
+    }
+
+    fn searched(image: &Image, kept: bool, beginnings: &[&str]) -> Vec<(String, u64)> {
+        let symbols = Symbols::new();
+        if kept {
+            symbols.full(image);
+        }
+        let mut found = Vec::new();
+        let sound = symbols.search_full(image, &Beginnings::new(beginnings).unwrap(), |symbol| {
+            found.push((String::from_utf8_lossy(symbol.name).into_owned(), symbol.value));
+        });
+        assert!(sound && symbols.problems().is_empty());
+        found
+    }
+
+    #[test]
+    fn a_table_of_many_pieces_gives_what_one_in_memory_gives() {
+        let beginnings = ["__asan_", "mcount", "__a", "zz"];
+        for (endian, architecture) in [
+            (Endianness::Little, Architecture::X86_64),
+            (Endianness::Big, Architecture::PowerPc),
+            (Endianness::Little, Architecture::I386),
+        ] {
+            // Names of all lengths, so that those looked for lie across the ends of pieces, too.
+            let names: Vec<String> = (0..9000)
+                .map(|n| match n % 97 {
+                    0 => format!("__asan_report_{n}"),
+                    1 => format!("mcount_{n}_{}", "x".repeat(n % 300)),
+                    2 => format!("not__asan_{n}"),
+                    _ => format!("function_{n}_{}", "y".repeat(n % 61)),
+                })
+                .collect();
+            let image = with_names(&names, endian, architecture);
+            let expected: Vec<(String, u64)> = names
+                .iter()
+                .enumerate()
+                .filter(|(_, name)| beginnings.iter().any(|begin| name.starts_with(begin)))
+                .map(|(index, name)| (name.clone(), index as u64 * 16))
+                .collect();
+            assert_eq!(expected.len(), 186);
+            assert_eq!(searched(&image, false, &beginnings), expected);
+            assert_eq!(searched(&image, true, &beginnings), expected);
+            assert_eq!(searched(&image, false, &["nobody"]), []);
+        }
+    }
+
+    #[test]
+    fn few_and_many_functions_are_selected_with_their_names() {
+        let names: Vec<String> = (0..5000).map(|n| format!("f{n}_{}", "z".repeat(n % 200))).collect();
+        let image = with_names(&names, Endianness::Little, Architecture::X86_64);
+        for every in [1, 2, 100] {
+            let symbols = Symbols::new();
+            let mut found = Vec::new();
+            symbols.select_full(
+                &image,
+                |entry| entry.value % (16 * every) == 0 && !entry.undefined(),
+                |symbol| found.push(String::from_utf8_lossy(symbol.name).into_owned()),
+            );
+            // An object has a symbol for its section, too, which has no name.
+            found.retain(|name| !name.is_empty());
+            let expected: Vec<String> = names.iter().step_by(every as usize).cloned().collect();
+            assert_eq!(found, expected, "every {every}");
+        }
+    }
+
+    #[test]
+    fn a_name_may_be_the_end_of_a_longer_one() {
+        // `ld` lays "mcount" down as the last six bytes of "my_mcount".
+        let names = ["my_mcount".to_owned(), "other".to_owned()];
+        let image = with_names(&names, Endianness::Little, Architecture::X86_64);
+        let mut bytes = image.read(0, image.input.len(), "all").unwrap();
+        let table = image.sections.iter().find(|s| s.kind == object::elf::SHT_SYMTAB).unwrap();
+        let strings = image.sections.get(table.link as usize).unwrap();
+        let place = |name: &[u8]| {
+            let names = &bytes[strings.offset as usize..(strings.offset + strings.size) as usize];
+            memchr::memmem::find(names, name).unwrap() as u32
+        };
+        let (mcount, other) = (place(b"mcount\0"), place(b"other\0"));
+        let entries = table.offset as usize..(table.offset + table.size) as usize;
+        let entry = bytes[entries].chunks_mut(24).find(|e| e[..4] == other.to_le_bytes()).unwrap();
+        entry[..4].copy_from_slice(&mcount.to_le_bytes());
+        let image = Image::open(Input::memory(bytes), &Limits::default()).unwrap();
+        for kept in [false, true] {
+            assert_eq!(searched(&image, kept, &["mcount"]), [("mcount".to_owned(), 16)]);
+        }
+    }
+
+    #[test]
+    fn names_that_are_not_in_the_file_are_told() {
+        let image = with_names(&["mcount".to_owned()], Endianness::Little, Architecture::X86_64);
+        let table = image.sections.iter().find(|s| s.kind == object::elf::SHT_SYMTAB).unwrap();
+        let bytes = image.read(0, image.input.len(), "all").unwrap();
+        let mut cut = bytes.clone();
+        // `sh_link` of the symbol table leads to the text.
+        let headers = u64::from_le_bytes(bytes[40..48].try_into().unwrap()) as usize;
+        let at = (0..image.sections.len())
+            .map(|index| headers + index * 64)
+            .find(|at| u64::from_le_bytes(bytes[at + 24..at + 32].try_into().unwrap()) == table.offset)
+            .unwrap();
+        cut[at + 40..at + 44].copy_from_slice(&1u32.to_le_bytes());
+        let image = Image::open(Input::memory(cut), &Limits::default()).unwrap();
+        let symbols = Symbols::new();
+        let wanted = Beginnings::new(&["mcount"]).unwrap();
+        assert!(!symbols.search_full(&image, &wanted, |symbol| panic!("{symbol:?}")));
+        assert!(symbols.problems().iter().any(|p| p.code == "damaged-symbols"), "{:?}", symbols.problems());
+        assert!(Beginnings::new(&[]).is_none() && Beginnings::new(&["a", ""]).is_none());
+    }
+}
