@@ -200,8 +200,8 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
     let comment = comment::read(image);
     facts.problems.extend(comment.problems.iter().cloned());
     facts.hardening = hardening::read(image, &linkage, &symbols, &notes, &comment);
-    // Names and units are in different parts of a file.
-    let (instrumentation, mut understood) = parallel::both(
+    // Names, texts, units and frames are in different parts of a file.
+    let (instrumentation, (mut understood, mut table)) = parallel::both(
         if worth_a_thread(image) { image.workers } else { 1 },
         || {
             // Code of x86 is decoded later, by tables that are made when they are first needed.
@@ -210,7 +210,7 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
             }
             instrumentation::read(image, &linkage, &symbols)
         },
-        || debug::read(image, path, &notes, options, facts),
+        || (debug::read(image, path, &notes, options, facts), functions::read(image)),
     );
     facts.instrumentation = instrumentation;
     understood.own_library(linkage.soname.as_deref());
@@ -219,7 +219,6 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
             unit.kind = UnitKind::Toolchain;
         }
     }
-    let mut table = functions::read(image);
     let shared = image.is_relocatable().then(|| understood.share_relocatable(members::text_size(image)));
     let mut seen =
         Witnessed { units: understood.units, relocatable: image.is_relocatable(), ..Witnessed::default() };
@@ -242,7 +241,12 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
     }
     let (mut handlers, mut filters) = (Vec::new(), Vec::new());
     let kernel = identity::is_kernel(image);
-    let program = (!kernel).then(|| nginx::read(image, &linkage, &symbols, &pointers)).flatten();
+    // What a program's tables say and what its code shows are read one beside the other.
+    let (program, mut code) = parallel::both(
+        if !kernel && has_much_code(image) { image.workers } else { 1 },
+        || (!kernel).then(|| nginx::read(image, &linkage, &symbols, &pointers)).flatten(),
+        || code::read(image, &table, &seen),
+    );
     if let Some(mut found) = program {
         handlers = std::mem::take(&mut found.handlers);
         filters = std::mem::take(&mut found.filters);
@@ -275,7 +279,6 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
             facts.compilers = named;
         }
     }
-    let mut code = code::read(image, &table, &seen);
     code::name_modules(&mut code.seen.runs, &handlers);
     seen.code = code.seen.clone();
     facts.problems.extend(table.problems.iter().filter(|_| !seen.relocatable).cloned());
@@ -305,10 +308,17 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
     facts.problems.dedup();
 }
 
-/// Whether the symbol table is so large that going through it takes longer than it takes to start a thread.
+/// Whether there are so many symbols, or so much code and constants, that going through them takes longer than it takes to
+/// start a thread.
 fn worth_a_thread(image: &Image) -> bool {
-    const LARGE: u64 = 512 << 10;
-    image.sections.iter().any(|section| section.kind == elf::SHT_SYMTAB && section.size >= LARGE)
+    const SYMBOLS: u64 = 512 << 10;
+    let symbols = || image.sections.iter().any(|s| s.kind == elf::SHT_SYMTAB && s.size >= SYMBOLS);
+    has_much_code(image) || symbols()
+}
+
+fn has_much_code(image: &Image) -> bool {
+    const CODE: u64 = 256 << 10;
+    ranges::total(&image.text_ranges()) >= CODE
 }
 
 /// Texts in which other programs name their own build. What the file only contains is told apart.

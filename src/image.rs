@@ -21,6 +21,7 @@ mod headers;
 pub mod identity;
 pub mod input;
 pub mod linkage;
+pub mod needles;
 pub mod notes;
 pub mod pointers;
 pub mod ranges;

@@ -3,16 +3,21 @@
 //! A word inside some text proves nothing. What is looked for are whole strings as a C compiler lays them down, with
 //! a NUL on either side, and a witness asks for several that only the library has together.
 
+use crate::image::needles::Needles;
 use crate::image::{Image, merge};
-use memchr::memmem::Finder;
 use object::elf;
 use std::ops::Range;
 
 /// Bytes searched in one file; beyond it the answer "not there" is not given.
 const MAX_BYTES: u64 = 256 << 20;
-const WINDOW: u64 = 1 << 20;
+/// Bytes looked at together.
+const WINDOW: usize = 64 << 10;
 /// Longest path given out, and so the overlap of two windows, in bytes.
 const MAX_PATH: usize = 4096;
+/// Most paths given out.
+const MAX_PATHS: usize = 16;
+/// How the name of a file of counts ends.
+const GCDA: &str = ".gcda\0";
 
 /// What the constants hold.
 #[derive(Debug, Default)]
@@ -36,64 +41,64 @@ impl Texts {
     }
 }
 
-/// Searches the constants for whole C strings, and for strings that begin with `prefixes`.
+/// Searches the constants for whole C strings, and for strings that begin with `prefixes`; none of them begins with another.
 pub fn search(image: &Image, strings: &[&'static str], prefixes: &[&'static str]) -> Texts {
-    let needle = |text: &'static str, whole: bool| {
-        let mut bytes = vec![0];
-        bytes.extend_from_slice(text.as_bytes());
-        if whole {
-            bytes.push(0);
-        }
-        (text, Finder::new(&bytes).into_owned())
+    let whole = strings.iter().map(|text| format!("\0{text}\0"));
+    let begun = prefixes.iter().map(|text| format!("\0{text}"));
+    let wanted: Vec<&'static str> = strings.iter().chain(prefixes).copied().collect();
+    let mut texts = Texts::default();
+    let Some(needles) = Needles::new(&whole.chain(begun).chain([GCDA.to_owned()]).collect::<Vec<_>>()) else {
+        return texts;
     };
-    let mut wanted: Vec<(&'static str, Finder<'static>)> = strings
-        .iter()
-        .map(|text| needle(text, true))
-        .chain(prefixes.iter().map(|text| needle(text, false)))
-        .collect();
-    let gcda = Finder::new(b".gcda\0");
-    let ranges = constants(image);
-    let mut texts = Texts { complete: true, ..Texts::default() };
+    texts.complete = true;
     let mut left = MAX_BYTES;
-    for range in ranges {
+    let mut held: Vec<u8> = Vec::with_capacity(MAX_PATH + WINDOW);
+    for range in constants(image) {
+        held.clear();
         // The first string of a section has no NUL of its own before it.
-        let mut carry = vec![0u8];
+        held.push(0);
         let mut at = range.start;
         while at < range.end {
-            let size = WINDOW.min(range.end - at).min(left);
+            let size = (WINDOW as u64).min(range.end - at).min(left);
             if size == 0 {
                 texts.complete = false;
                 return texts;
             }
-            let Ok(bytes) = image.read(at, size, "constants") else {
+            let before = held.len();
+            held.resize(before + size as usize, 0);
+            let read = image.input.read_exact_at(at, &mut held[before..], "constants");
+            if read.is_err() {
                 texts.complete = false;
                 break;
-            };
+            }
             at += size;
             left -= size;
-            carry.extend_from_slice(&bytes);
-            wanted.retain(|(text, finder)| {
-                let there = finder.find(&carry).is_some();
-                if there {
-                    texts.found.push(text);
-                }
-                !there
-            });
-            for end in gcda.find_iter(&carry) {
-                let start = carry.get(..end).and_then(|before| memchr::memrchr(0, before));
-                let path = start.and_then(|start| carry.get(start + 1..end + 5));
-                if let Some(path) = path.filter(|path| is_gcda_path(path))
-                    && texts.gcda.len() < 16
-                    && !texts.gcda.iter().any(|known| known == path)
-                {
-                    texts.gcda.push(path.to_vec());
+            for (place, which) in needles.all(&held) {
+                match wanted.get(which) {
+                    Some(text) if !texts.has(text) => texts.found.push(text),
+                    Some(_) => {}
+                    None => texts.note_path(&held, place),
                 }
             }
-            let keep = carry.len().saturating_sub(MAX_PATH);
-            carry.drain(..keep);
+            let done = held.len().saturating_sub(MAX_PATH);
+            held.drain(..done);
         }
     }
     texts
+}
+
+impl Texts {
+    /// Keeps the path that ends in a suffix which stands at `suffix`.
+    fn note_path(&mut self, bytes: &[u8], suffix: usize) {
+        let start = bytes.get(..suffix).and_then(|before| memchr::memrchr(0, before));
+        let path = start.and_then(|start| bytes.get(start + 1..suffix + GCDA.len() - 1));
+        if let Some(path) = path.filter(|path| is_gcda_path(path))
+            && self.gcda.len() < MAX_PATHS
+            && !self.gcda.iter().any(|known| known == path)
+        {
+            self.gcda.push(path.to_vec());
+        }
+    }
 }
 
 /// An absolute path to a named `.gcda` file: not the bare suffix and not a format, which coverage tools hold.

@@ -6,9 +6,8 @@
 //! tails of `.strtab`), so that a name may begin anywhere.
 
 use super::{Entry, Located, MAX_NAME, Symbol, SymbolTable, entry_size};
+use crate::image::needles::Needles;
 use crate::image::{Image, ReadError};
-use aho_corasick::packed;
-use aho_corasick::{AhoCorasick, MatchKind, Span};
 use std::collections::HashMap;
 
 /// Bytes read at a time: a multiple of both sizes of a symbol.
@@ -21,59 +20,23 @@ const USUAL_NAME: u64 = 128;
 const FEW: usize = 1024;
 
 /// Beginnings of names that are looked for.
-pub struct Beginnings {
-    search: Search,
-    longest: usize,
-}
-
-enum Search {
-    /// With vector instructions.
-    Packed(packed::Searcher),
-    /// On processors where there are none for it.
-    Automaton(AhoCorasick),
-}
+pub struct Beginnings(Needles);
 
 impl Beginnings {
     /// Those given; `None` if there are none, or an empty one, which all names begin with.
     pub fn new(beginnings: &[&str]) -> Option<Self> {
-        let longest = beginnings.iter().map(|text| text.len()).max()?;
-        if beginnings.iter().any(|text| text.is_empty()) {
-            return None;
-        }
-        let search = match packed::Searcher::new(beginnings) {
-            Some(packed) => Search::Packed(packed),
-            None => Search::Automaton(
-                AhoCorasick::builder().match_kind(MatchKind::LeftmostFirst).build(beginnings).ok()?,
-            ),
-        };
-        Some(Self { search, longest })
-    }
-
-    /// The first place at or behind `from` where one of them stands.
-    fn find(&self, bytes: &[u8], from: usize) -> Option<usize> {
-        let span = Span::from(from..bytes.len());
-        match &self.search {
-            Search::Packed(packed) => packed.find_in(bytes, span).map(|found| found.start()),
-            Search::Automaton(automaton) => {
-                automaton.find(aho_corasick::Input::new(bytes).span(span)).map(|found| found.start())
-            }
-        }
+        Needles::new(beginnings).map(Self)
     }
 
     /// Whether a name begins so.
     #[cfg(test)]
     pub fn begin(&self, name: &[u8]) -> bool {
-        self.find(name, 0) == Some(0)
+        self.0.find(name, 0).is_some_and(|(at, _)| at == 0)
     }
 
     /// All places where one of them stands.
     fn places(&self, bytes: &[u8]) -> impl Iterator<Item = usize> {
-        let mut from = 0;
-        std::iter::from_fn(move || {
-            let found = self.find(bytes, from)?;
-            from = found + 1;
-            Some(found)
-        })
+        self.0.all(bytes).map(|(at, _)| at)
     }
 
     /// The symbols of a table in memory whose names begin so.
@@ -178,7 +141,7 @@ impl Stream<'_> {
         let mut places = Places::default();
         let Some(names) = self.located.names else { return Ok(places) };
         // What may be the first part of a beginning is looked at again with what follows.
-        let overlap = wanted.longest - 1;
+        let overlap = wanted.0.longest().saturating_sub(1);
         let mut held: Vec<u8> = Vec::with_capacity(PIECE + overlap);
         let mut start = 0u64;
         self.pieces(names, "symbol names", |bytes| {
