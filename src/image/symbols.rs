@@ -6,7 +6,7 @@
 
 use super::bytes::Format;
 use super::linkage::{Linkage, locate};
-use super::{Image, ReadError};
+use super::{Image, ReadError, sections};
 use crate::facts::Problem;
 use goblin::elf::dynamic;
 use object::elf;
@@ -240,17 +240,21 @@ fn read_section(image: &Image, kind: elf::SectionType) -> SymbolTable {
     let limit = (image.limits.functions as u64).saturating_mul(entry_size(format) as u64);
     let mut problems = Vec::new();
     let mut size = section.size.min(image.input.len().saturating_sub(section.offset));
-    if size < section.size {
+    let packed = match sections::inflated(image, section, limit) {
+        Ok(packed) => packed,
+        Err(error) => return SymbolTable::damaged("damaged-symbols", error.to_string()),
+    };
+    if packed.is_none() && size < section.size {
         let message =
             format!("only {size} of {} bytes of the symbol table lie within the file", section.size);
         problems.push(Problem::damage("damaged-symbols", message));
     }
-    if size > limit {
+    if packed.is_none() && size > limit {
         let message = format!("the symbol table has {size} bytes, the first {limit} are read");
         problems.push(Problem::damage("too-many-symbols", message));
         size = limit;
     }
-    let entries = match image.read(section.offset, size, "the symbol table") {
+    let entries = match packed.map_or_else(|| image.read(section.offset, size, "the symbol table"), Ok) {
         Ok(entries) => entries,
         Err(error) => return SymbolTable::damaged("damaged-symbols", error.to_string()),
     };
@@ -263,6 +267,9 @@ fn read_section(image: &Image, kind: elf::SectionType) -> SymbolTable {
             })
         },
         |names| {
+            if let Some(bytes) = sections::inflated(image, names, image.limits.section_bytes)? {
+                return Ok(bytes);
+            }
             let there = names.size.min(image.input.len().saturating_sub(names.offset));
             image.read(names.offset, there, "symbol names")
         },
