@@ -5,7 +5,7 @@
 //! fingerprints, order — happens here, once.
 
 use crate::facts::{Facts, Status};
-use crate::finding::{Finding, PolicyPlace, Severity};
+use crate::finding::{Finding, FindingStatus, PolicyPlace, Severity};
 use crate::policy::{Policy, Setting};
 use jiff::civil::Date;
 use schemars::JsonSchema;
@@ -199,9 +199,13 @@ pub fn judge(facts: &Facts, policy: &Policy, today: Date) -> Judgement {
 }
 
 /// Whether a finding is new against those of a baseline: neither the same one, nor one about a part of the same units.
-/// A list of units that the baseline holds only in part proves nothing about the rest.
+/// A list of units that the baseline holds only in part proves nothing about the rest, and what nothing told then is new
+/// where it is proven now.
 pub fn is_new(finding: &Finding, baseline: &[Finding]) -> bool {
-    !baseline.iter().any(|old| {
+    let proven = |old: &Finding| {
+        old.status == FindingStatus::Undetermined && finding.status == FindingStatus::Violation
+    };
+    !baseline.iter().filter(|old| !proven(old)).any(|old| {
         old.fingerprint == finding.fingerprint
             || (crate::finding::same_subject(&old.fingerprint, &finding.fingerprint)
                 && finding.units_total > 0

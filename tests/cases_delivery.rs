@@ -344,3 +344,55 @@ fn colours_go_to_terminals_only() {
         assert!(!coloured(&printed(true, "", &[("TERM", "dumb")])));
     }
 }
+
+#[test]
+fn what_a_baseline_accepts_stays_in_every_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let saved = folder.path().join("base.json");
+    let saved = saved.to_str().unwrap();
+    let first = check(&["-f", "json", "-o", saved], &[&bad()]);
+    assert_eq!(first.status, 1);
+    let again = |format: &str| {
+        let run = check(&["-f", format, "--baseline", saved], &[&bad()]);
+        assert_eq!(run.status, 0, "{format}: {}", run.stderr);
+        run.stdout
+    };
+    let text = again("text");
+    assert!(text.contains("waived") && text.contains("not new: it is in the baseline"), "{text}");
+    // A result that vanished would be an alert that is closed as mended, and opened again by the next full run.
+    let report: Value = serde_json::from_str(&again("sarif")).unwrap();
+    let results = report["runs"][0]["results"].as_array().unwrap();
+    assert!(!results.is_empty());
+    for result in results {
+        assert_eq!(result["suppressions"][0]["status"], "accepted", "{result}");
+        assert_eq!(result["level"], "note", "{result}");
+    }
+    let junit = again("junit");
+    assert!(junit.contains("<skipped message=") && junit.contains("failures=\"0\""), "{junit}");
+    assert!(again("prometheus").contains("status=\"waived\""));
+    // A report made with a baseline is one itself, and holds the same.
+    let next = folder.path().join("next.json");
+    let next = next.to_str().unwrap();
+    assert_eq!(check(&["-f", "json", "-o", next, "--baseline", saved], &[&bad()]).status, 0);
+    assert_eq!(check(&["--baseline", next], &[&bad()]).status, 0);
+}
+
+#[test]
+fn a_baseline_does_not_prolong_a_waiver() {
+    let folder = tempfile::tempdir().unwrap();
+    let policy = folder.path().join("p.toml");
+    let text = "extends = \"builtin:release\"\n[[waiver]]\nrule = \"unoptimized-code\"\nunit = \"**\"\nreason = \"bug 1\"\n\
+                expires = 2027-03-31\n";
+    std::fs::write(&policy, text).unwrap();
+    let saved = folder.path().join("base.json");
+    let (policy, saved) = (policy.to_str().unwrap(), saved.to_str().unwrap());
+    let on = |today: &str, more: &[&str]| {
+        let mut all = vec!["-p", policy, "--today", today, "-f", "json"];
+        all.extend(more);
+        check(&all, &[&bad()])
+    };
+    assert_eq!(on("2027-03-01", &["-o", saved]).status, 0);
+    assert_eq!(on("2027-03-31", &["--baseline", saved]).status, 0);
+    let late = on("2027-04-01", &["--baseline", saved]);
+    assert_eq!(late.status, 1, "{}", late.stdout);
+}

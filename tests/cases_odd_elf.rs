@@ -172,3 +172,27 @@ fn section(name: &Path, wanted: &str) -> usize {
         .map(|at| word(at + 24))
         .unwrap()
 }
+
+#[test]
+fn a_package_of_split_units_that_is_older_than_the_program() {
+    let directory = tempfile::tempdir().unwrap();
+    for name in ["stale.so", "stale.so.dwp", "stale-live.dwo"] {
+        std::fs::copy(testdata("dwarf").join(name), directory.path().join(name)).unwrap();
+    }
+    // The package has the one unit, the file beside it the other, which was compiled anew.
+    let path = directory.path().join("stale.so");
+    let levels = |target: &Value| -> Vec<(String, String)> {
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let units = target["units"].as_array().unwrap();
+        units.iter().map(|unit| (text(&unit["name"]), text(&unit["level"]))).collect()
+    };
+    let own = |name: &str, level: &str| (name.to_owned(), level.to_owned());
+    let (status, target) = inspect(&path);
+    assert_eq!((status, levels(&target)), (0, vec![own("u.c", "O2"), own("live.c", "O0")]));
+    assert_eq!(target["debug_info"]["missing"], serde_json::json!([]));
+    // Without it, what is missing is named.
+    std::fs::remove_file(directory.path().join("stale-live.dwo")).unwrap();
+    let (_, target) = inspect(&path);
+    assert_eq!(levels(&target), [own("u.c", "O2"), own("stale-live.dwo", "unknown")]);
+    assert_eq!(target["debug_info"]["missing"], serde_json::json!(["dwo missing: stale-live.dwo"]));
+}

@@ -92,32 +92,31 @@ fn split_units(
         fill_skeletons(&mut dwarf, &split, None, facts);
         return dwarf;
     }
-    let held: HashSet<u64> = split.keys().copied().collect();
-    let mut learn = |file: &Image, problems: &mut Vec<Problem>| {
+    let learn = |file: &Image, split: &mut HashMap<u64, DwarfUnit>, problems: &mut Vec<Problem>| {
         let mut read = dwarf_producer::read(file, None);
         macros::read(file, None, &mut read);
         problems.extend(read.problems);
         split.extend(read.units.into_iter().filter_map(|unit| Some((unit.dwo_id?, unit))));
     };
     if let Some(found) = package.found {
-        learn(&found.image, &mut facts.problems);
+        learn(&found.image, &mut split, &mut facts.problems);
         source = DebugSource::Dwp;
-    } else {
-        for unit in &dwarf.units {
-            let DwarfUnitKind::Skeleton { dwo_name, dwo_id: Some(id) } = &unit.kind else { continue };
-            if held.contains(id) {
-                continue;
-            }
-            let is_it = |file: &Image| {
-                dwarf_producer::read(file, None).units.iter().any(|unit| unit.dwo_id == Some(*id))
-            };
-            let folder = (!unit.comp_dir.is_empty()).then_some(&*unit.comp_dir);
-            let search = companion::dwo(dwo_name, folder, path, companions, limits, &is_it);
-            facts.problems.extend(search.problems);
-            facts.debug_info.missing.extend(search.missing);
-            if let Some(found) = search.found {
-                learn(&found.image, &mut facts.problems);
-            }
+    }
+    // A package made before the last build lacks what has been compiled anew.
+    let held: HashSet<u64> = split.keys().copied().collect();
+    for unit in &dwarf.units {
+        let DwarfUnitKind::Skeleton { dwo_name, dwo_id: Some(id) } = &unit.kind else { continue };
+        if held.contains(id) {
+            continue;
+        }
+        let is_it =
+            |file: &Image| dwarf_producer::read(file, None).units.iter().any(|unit| unit.dwo_id == Some(*id));
+        let folder = (!unit.comp_dir.is_empty()).then_some(&*unit.comp_dir);
+        let search = companion::dwo(dwo_name, folder, path, companions, limits, &is_it);
+        facts.problems.extend(search.problems);
+        facts.debug_info.missing.extend(search.missing);
+        if let Some(found) = search.found {
+            learn(&found.image, &mut split, &mut facts.problems);
         }
     }
     fill_skeletons(&mut dwarf, &split, Some(source), facts);
@@ -195,7 +194,7 @@ pub(super) fn take(image: &Image, mut dwarf: DwarfUnits, source: DebugSource, fa
 fn trace_link_time(image: &Image, dwarf: &[DwarfUnit], found: &mut Units, facts: &mut Facts) {
     let partitions = places(dwarf, found, |unit| unit.kind == UnitKind::LtoPartition);
     let is_partition =
-        |unit: &DwarfUnit| unit.kind == DwarfUnitKind::Compile && partitions.contains(&unit.at.offset);
+        |unit: &DwarfUnit| unit.kind == DwarfUnitKind::Compile && partitions.contains(&unit.place());
     let traced = dwarf_shape::origins(image, dwarf, is_partition);
     facts.problems.extend(traced.problems);
     let place = |origin: usize| found.origins.binary_search(&origin).ok();
@@ -213,14 +212,14 @@ fn trace_link_time(image: &Image, dwarf: &[DwarfUnit], found: &mut Units, facts:
     }
 }
 
-/// Offsets of the units of a kind, by which they are found again.
-fn places(dwarf: &[DwarfUnit], found: &Units, kind: impl Fn(&Unit) -> bool) -> HashSet<u64> {
+/// Places of the units of a kind, by which they are found again.
+fn places(dwarf: &[DwarfUnit], found: &Units, kind: impl Fn(&Unit) -> bool) -> HashSet<(u32, u64)> {
     found
         .units
         .iter()
         .zip(&found.origins)
         .filter(|(unit, _)| kind(unit))
-        .filter_map(|(_, &origin)| Some(dwarf.get(origin)?.at.offset))
+        .filter_map(|(_, &origin)| Some(dwarf.get(origin)?.place()))
         .collect()
 }
 
@@ -234,7 +233,7 @@ fn wants_shape(unit: &Unit) -> bool {
 
 fn shapes(image: &Image, dwarf: &[DwarfUnit], found: &mut Units, facts: &mut Facts) {
     let wanted = places(dwarf, found, wants_shape);
-    let shapes = dwarf_shape::read(image, dwarf, |unit| wanted.contains(&unit.at.offset));
+    let shapes = dwarf_shape::read(image, dwarf, |unit| wanted.contains(&unit.place()));
     facts.problems.extend(shapes.problems);
     for (unit, origin) in found.units.iter_mut().zip(&found.origins) {
         let Some(shape) = shapes.units.get(origin) else { continue };

@@ -3,7 +3,7 @@
 use super::inspect::ListingArguments;
 use super::{CLEAN, FINDINGS, Format, INCOMPLETE, OutputArguments, complain, known, output, targets};
 use crate::facts::{Facts, Problem};
-use crate::finding::{Finding, FindingStatus, PolicyPlace, Severity};
+use crate::finding::{Finding, FindingStatus, PolicyPlace, Severity, WaiverRef};
 use crate::image::document;
 use crate::limits::Limits;
 use crate::policy::dates;
@@ -15,7 +15,7 @@ use crate::rules::{self, Verdict};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use jiff::civil::Date;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -107,7 +107,7 @@ pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<u8> {
         used.extend(judgement.used);
         let mut findings = judgement.findings;
         if let Some(baseline) = &baseline {
-            baseline.keep_new(&mut findings);
+            baseline.mark(&mut findings);
         }
         let verdict = rules::verdict(facts.status, &findings, arguments.fail_on.severity());
         // What counts is kept before what is waived; the verdict is of all.
@@ -256,6 +256,8 @@ fn load(arguments: &CheckArguments) -> anyhow::Result<LoadedPolicy> {
 /// Findings that were there before.
 struct Baseline {
     known: Vec<Finding>,
+    /// What is said of a finding that is among them.
+    reason: String,
 }
 
 impl Baseline {
@@ -285,14 +287,23 @@ impl Baseline {
                 other => bail!("{}: {other:?} is no document of inspect or check", place()),
             }
         }
-        known.retain(|finding| finding.status != FindingStatus::Passed);
-        Ok(Self { known })
+        // What a waiver covered was accepted for no longer than the waiver holds.
+        let accepted = |finding: &Finding| match (finding.status, &finding.waiver) {
+            (FindingStatus::Waived, Some(waiver)) => waiver.expires.is_none(),
+            _ => finding.counts(),
+        };
+        known.retain(accepted);
+        Ok(Self { known, reason: format!("not new: it is in the baseline {}", path.display()) })
     }
 
-    fn keep_new(&self, findings: &mut Vec<Finding>) {
-        let mut kept = HashSet::new();
-        findings.retain(|finding| {
-            rules::is_new(finding, &self.known) && kept.insert(finding.fingerprint.clone())
-        });
+    /// Takes from findings that are not new that they count. They stay in the report: one that vanishes would be taken for
+    /// mended by services that keep alerts.
+    fn mark(&self, findings: &mut [Finding]) {
+        for finding in findings.iter_mut().filter(|finding| finding.counts()) {
+            if !rules::is_new(finding, &self.known) {
+                finding.status = FindingStatus::Waived;
+                finding.waiver = Some(WaiverRef { reason: self.reason.clone(), owner: None, expires: None });
+            }
+        }
     }
 }

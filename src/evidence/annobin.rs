@@ -8,7 +8,7 @@
 use super::{Claim, Place, Scope, Source, Strength};
 use crate::compiler::Level;
 use crate::facts::Problem;
-use crate::image::{Image, Section};
+use crate::image::{Image, Section, sections};
 use std::ops::Range;
 
 mod notes;
@@ -112,7 +112,8 @@ const MOST: usize = 1_000_000;
 type Parser = fn(&Image, &Section, &[u8], &mut Notes);
 
 fn read_section(image: &Image, section: &Section, found: &mut Notes, parse: Parser) {
-    match image.raw_section(section) {
+    let inflated = sections::inflated(image, section, image.limits.section_bytes);
+    match inflated.and_then(|bytes| bytes.map_or_else(|| image.raw_section(section), Ok)) {
         Ok(bytes) => parse(image, section, &bytes, found),
         Err(error) => found.problems.push(Problem::damage("unreadable-section", error.to_string())),
     }

@@ -4,7 +4,7 @@
 //! the section. It says which compilers were there, never what they compiled.
 
 use crate::facts::Problem;
-use crate::image::Image;
+use crate::image::{Image, sections};
 
 /// Most bytes read; a real section has some hundred.
 const MAX_BYTES: u64 = 1 << 20;
@@ -28,6 +28,14 @@ impl Comment {
         self.idents.iter().map(Vec::as_slice).filter(|ident| linker(ident).is_none())
     }
 
+    fn take(&mut self, bytes: &[u8]) {
+        for ident in bytes.split(|&byte| byte == 0).filter(|ident| !ident.is_empty()) {
+            if self.idents.len() < MAX_IDENTS && !self.idents.iter().any(|known| known == ident) {
+                self.idents.push(ident.to_vec());
+            }
+        }
+    }
+
     /// Whether a compiler calls itself by this word.
     pub fn names(&self, word: &str) -> bool {
         self.compilers().any(|ident| memchr::memmem::find(ident, word.as_bytes()).is_some())
@@ -38,6 +46,17 @@ impl Comment {
 pub fn read(image: &Image) -> Comment {
     let mut out = Comment::default();
     for section in image.sections_named(".comment").filter(|section| section.has_data()).take(MAX_IDENTS) {
+        match sections::inflated(image, section, MAX_BYTES) {
+            Ok(None) => {}
+            Ok(Some(bytes)) => {
+                out.take(&bytes);
+                continue;
+            }
+            Err(error) => {
+                out.problems.push(Problem::damage("damaged-comment", error.to_string()));
+                continue;
+            }
+        }
         let there = section.size.min(image.input.len().saturating_sub(section.offset));
         if there < section.size || there > MAX_BYTES {
             let message =
@@ -47,11 +66,7 @@ pub fn read(image: &Image) -> Comment {
         let Ok(bytes) = image.read(section.offset, there.min(MAX_BYTES), "section .comment") else {
             continue;
         };
-        for ident in bytes.split(|&byte| byte == 0).filter(|ident| !ident.is_empty()) {
-            if out.idents.len() < MAX_IDENTS && !out.idents.iter().any(|known| known == ident) {
-                out.idents.push(ident.to_vec());
-            }
-        }
+        out.take(&bytes);
     }
     out.linker = out.idents.iter().find_map(|ident| linker(ident));
     out

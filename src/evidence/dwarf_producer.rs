@@ -73,6 +73,15 @@ pub struct DwarfUnit {
     pub defined: Option<Arc<Macros>>,
     /// Where its header begins.
     pub at: Place,
+    /// Index of the section it lies in: relocatable files have several of one name.
+    pub section: u32,
+}
+
+impl DwarfUnit {
+    /// What tells it from all other units of the file: section and offset.
+    pub fn place(&self) -> (u32, u64) {
+        (self.section, self.at.offset)
+    }
 }
 
 /// All units of a file.

@@ -167,27 +167,52 @@ fn walk<'i>(
 ) -> Vec<Problem> {
     let mut notes = Notes::new(&image.limits);
     let mut budget = Budget::new(&image.limits);
-    // Relocatable files have several sections of units under one name, of which a place does not tell which.
-    let all = Family::Plain.info(image);
-    let Some(section) = all.first().copied().filter(|_| all.len() == 1) else { return Vec::new() };
-    let name = String::from_utf8_lossy(&section.name).into_owned();
-    let mut chosen: Vec<usize> = chosen.to_vec();
-    chosen.retain(|&index| units.get(index).is_some_and(|unit| *unit.at.section == *name));
-    chosen.sort_by_key(|&index| units.get(index).map_or(0, |unit| unit.at.offset));
-    if chosen.is_empty() {
-        return Vec::new();
-    }
-    let info = match SectionData::open_forward(image, section) {
-        Ok(info) => info,
-        Err(error) => {
-            notes.read_error("debug-info", &error);
-            return notes.into_problems();
-        }
-    };
-    let endian = if image.header.little_endian { RunTimeEndian::Little } else { RunTimeEndian::Big };
     let mut sections = Family::Plain.open(image, None);
+    // Relocatable files have a section of units for each type, besides that of the code.
+    let mut by_section: HashMap<u32, Vec<usize>> = HashMap::new();
+    for &index in chosen {
+        let Some(unit) = units.get(index) else { continue };
+        by_section.entry(unit.section).or_default().push(index);
+    }
+    for section in Family::Plain.info(image) {
+        let own = u32::try_from(section.index).ok().and_then(|index| by_section.remove(&index));
+        let Some(mut chosen) = own else { continue };
+        chosen.sort_by_key(|&index| units.get(index).map_or(0, |unit| unit.at.offset));
+        match SectionData::open_forward(image, section) {
+            Ok(info) => {
+                walk_section(
+                    image,
+                    &info,
+                    units,
+                    &chosen,
+                    &mut sections,
+                    &mut notes,
+                    &mut budget,
+                    &mut visit,
+                );
+            }
+            Err(error) => notes.read_error("debug-info", &error),
+        }
+    }
+    notes.into_problems()
+}
+
+/// Opens each chosen unit of one section in order and hands it to `visit`.
+#[allow(clippy::too_many_arguments)]
+fn walk_section<'i>(
+    image: &Image,
+    info: &SectionData,
+    units: &[DwarfUnit],
+    chosen: &[usize],
+    sections: &mut Sections<'i>,
+    notes: &mut Notes,
+    budget: &mut Budget,
+    visit: &mut impl FnMut(usize, Unit<'i, '_>) -> Result<(), String>,
+) {
+    let name = &info.name;
+    let endian = if image.header.little_endian { RunTimeEndian::Little } else { RunTimeEndian::Big };
     let mut table = Table::default();
-    for index in chosen {
+    for &index in chosen {
         let Some(at) = units.get(index).map(|unit| unit.at.offset) else { continue };
         if !budget.has_steps() {
             notes.damage("too-many-debug-attributes", || {
@@ -195,9 +220,9 @@ fn walk<'i>(
             });
             break;
         }
-        let result = open(&info, at, &mut sections, &mut notes, &mut table).and_then(|(header, bytes)| {
+        let result = open(info, at, sections, notes, &mut table).and_then(|(header, bytes)| {
             let Some((_, abbreviations)) = &table.held else { return Ok(()) };
-            let (sections, notes, budget) = (&mut sections, &mut notes, &mut budget);
+            let (sections, notes, budget) = (&mut *sections, &mut *notes, &mut *budget);
             let (encoding, root) = (header.encoding(), header.root_offset().0 as usize);
             visit(
                 index,
@@ -220,7 +245,6 @@ fn walk<'i>(
             notes.damage(code, || format!("unit at {name}+{at:#x}: {why}"));
         }
     }
-    notes.into_problems()
 }
 
 /// The abbreviation table last read.

@@ -10,8 +10,8 @@ use crate::compiler::options::{LevelWord, WithoutLevel, group, level, level_of};
 use crate::compiler::producer::{Producer, is_garbled, parse_command_line};
 use crate::compiler::{Level, Recorded};
 use crate::facts::Problem;
-use crate::image::Image;
 use crate::image::symbols::SymbolTable;
+use crate::image::{Image, sections};
 use object::elf;
 
 const SECTION: &str = ".GCC.command.line";
@@ -67,7 +67,8 @@ pub fn read(image: &Image) -> Option<CommandLines> {
             continue;
         }
         present = true;
-        let bytes = match image.raw_section(section) {
+        let inflated = sections::inflated(image, section, image.limits.section_bytes);
+        let bytes = match inflated.and_then(|bytes| bytes.map_or_else(|| image.raw_section(section), Ok)) {
             Ok(bytes) => bytes,
             Err(error) => {
                 found.problems.push(Problem::damage("unreadable-section", error.to_string()));
@@ -280,5 +281,17 @@ mod tests {
         let found = read(&image(b"\xff\xfe\0GNU C17 12.2.0 -O2 -frandom-seed=\xff -O1\0 no end")).unwrap();
         assert_eq!(found.lines[0].producer.level.level, Level::O1);
         assert_eq!(found.loose.unwrap().options.len(), 0);
+    }
+
+    #[test]
+    fn a_compressed_section_is_read_as_any_other() {
+        let image = crate::evidence::testing::open("packed-notes.so");
+        let lines = read(&image).unwrap();
+        assert_eq!(lines.problems, []);
+        assert!(lines.lines.len() == 1 && lines.lines[0].text.contains("-O2"), "{lines:?}");
+        assert!(crate::evidence::comment::read(&image).names("GCC: (Debian 12.2.0"));
+        let symbols = crate::image::symbols::Symbols::new();
+        let table = symbols.full(&image);
+        assert!(table.problems.is_empty() && table.iter().any(|symbol| symbol.name == b"h"));
     }
 }

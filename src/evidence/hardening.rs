@@ -106,18 +106,12 @@ const CHECKED: &[&str] = &[
 ];
 
 /// Functions that a fortified unit never calls by their plain name, whatever the sizes of its buffers.
-const ALWAYS_REPLACED: &[&str] = &[
-    "asprintf",
-    "dprintf",
-    "fprintf",
-    "printf",
-    "syslog",
-    "vasprintf",
-    "vdprintf",
-    "vfprintf",
-    "vprintf",
-    "vsyslog",
-];
+const ALWAYS_REPLACED: &[&str] = &["vasprintf", "vdprintf", "vfprintf", "vprintf", "vsyslog"];
+
+/// The same of those with a variable number of arguments. glibc's headers replace them by inline functions, for which the
+/// compiler has to know `__builtin_va_arg_pack` (GCC alone does), or by macros, in C alone: a fortified C++ unit of clang
+/// calls them by their plain names.
+const REPLACED_BUT_IN_CLANG_CXX: &[&str] = &["asprintf", "dprintf", "fprintf", "printf", "syslog"];
 
 /// Whether a name is a function that only fortified code calls. `__stack_chk_fail` is none.
 pub fn is_fortified(name: &[u8]) -> bool {
@@ -172,7 +166,7 @@ pub fn read(
         bind_now: linkage.bind_now.map_or_else(Held::unknown, shown),
         nx_stack: linkage.nx_stack.map_or_else(Held::unknown, shown),
         canary: canary(image, linkage, symbols, comment, program),
-        fortify: fortify(image, linkage, symbols),
+        fortify: fortify(image, linkage, symbols, comment),
         ibt: property(properties.x86_features, 1),
         shstk: property(properties.x86_features, 2),
         bti: property(properties.aarch64_features, 1),
@@ -280,7 +274,7 @@ fn reads_canary(image: &Image) -> Option<bool> {
     Some(false)
 }
 
-fn fortify(image: &Image, linkage: &Linkage, symbols: &Symbols) -> Held<String> {
+fn fortify(image: &Image, linkage: &Linkage, symbols: &Symbols, comment: &Comment) -> Held<String> {
     let unknown = || Held { value: Some("unknown".to_owned()), ..Held::unknown() };
     if linkage.is_static || is_packed(image) {
         return unknown();
@@ -288,12 +282,14 @@ fn fortify(image: &Image, linkage: &Linkage, symbols: &Symbols) -> Held<String> 
     let Some((table, source)) = asked_for(image, linkage, symbols) else { return unknown() };
     let mut checked = false;
     let mut plain = false;
+    let clang_cxx = may_be_clang_cxx(linkage, comment);
     for symbol in table.iter().filter(|symbol| symbol.undefined) {
         let name = symbol.base_name();
         // The kernel has checks of its own.
         checked |=
             is_fortified(name) || matches!(name, b"fortify_panic" | b"__fortify_panic" | b"__fortify_report");
-        plain |= ALWAYS_REPLACED.iter().any(|known| known.as_bytes() == name);
+        let is_one_of = |list: &[&str]| list.iter().any(|known| known.as_bytes() == name);
+        plain |= is_one_of(ALWAYS_REPLACED) || !clang_cxx && is_one_of(REPLACED_BUT_IN_CLANG_CXX);
     }
     // musl's checks are inlined and leave no name; a relocatable file does not say which library it is for.
     let glibc = c_library(linkage) == CLibrary::Glibc;
@@ -304,6 +300,12 @@ fn fortify(image: &Image, linkage: &Linkage, symbols: &Symbols) -> Held<String> 
         _ => return unknown(),
     };
     Held::new(value.to_owned(), Strength::Structural, source)
+}
+
+/// Whether some of the code may be C++ compiled by clang: it needs a C++ library, and nothing says that GCC was alone.
+fn may_be_clang_cxx(linkage: &Linkage, comment: &Comment) -> bool {
+    let cxx = |name: &Vec<u8>| name.starts_with(b"libstdc++.so") || name.starts_with(b"libc++.so");
+    linkage.needed.iter().any(cxx) && (comment.names("clang version") || !comment.names("GCC: "))
 }
 
 #[cfg(test)]

@@ -13,6 +13,8 @@ use goblin::elf::program_header::{self, ProgramHeader};
 use object::elf;
 use std::ops::Range;
 
+mod relro;
+
 /// Most entries of the dynamic table that are read; real ones have a few dozen to a few hundred.
 const MAX_ENTRIES: u64 = 16_384;
 /// Longest library name, run path or interpreter accepted, in bytes (Linux `PATH_MAX`, and some more for lists).
@@ -63,8 +65,8 @@ pub struct Linkage {
     pub flags: u64,
     /// `DT_FLAGS_1`.
     pub flags_1: u64,
-    /// Every symbol is bound before the program runs: `DT_BIND_NOW`, `DF_BIND_NOW` or `DF_1_NOW`; also a program
-    /// without a dynamic table, in which nothing is left to bind. `None` for files that are not linked.
+    /// Every symbol is bound before the program runs: `DT_BIND_NOW`, `DF_BIND_NOW` or `DF_1_NOW`; also a static
+    /// program, position independent or not, in which nothing is left to bind. `None` for files that are not linked.
     pub bind_now: Option<bool>,
     /// `None` for files that are not linked.
     pub relro: Option<Relro>,
@@ -129,18 +131,18 @@ pub fn read(image: &Image) -> Linkage {
     linkage.text_relocations = text_relocations;
     linkage.pie = pie;
     linkage.complete &= !image.segments.is_empty();
-    // Where headers or the table are lost nothing may be concluded from what is not there.
-    if linkage.complete || now {
-        linkage.bind_now = Some(now || !linkage.has_dynamic);
-    }
-    if !image.segments.is_empty() {
-        linkage.relro = relro(image, &linkage);
-        linkage.nx_stack = nx_stack(image);
-    }
     linkage.is_static = linkage.complete
         && (pie || image.header.kind == elf::ET_EXEC)
         && linkage.interpreter.is_none()
         && linkage.needed.is_empty();
+    // Where headers or the table are lost nothing may be concluded from what is not there.
+    if linkage.complete || now {
+        linkage.bind_now = Some(now || !linkage.has_dynamic || linkage.is_static);
+    }
+    if !image.segments.is_empty() {
+        linkage.relro = relro::read(image, &linkage);
+        linkage.nx_stack = nx_stack(image);
+    }
     linkage
 }
 
@@ -156,26 +158,6 @@ fn nx_stack(image: &Image) -> Option<bool> {
         None if matches!(image.header.machine, elf::EM_X86_64 | elf::EM_386) => Some(false),
         None => None,
     }
-}
-
-fn relro(image: &Image, linkage: &Linkage) -> Option<Relro> {
-    // Of several the last counts, and one without bytes protects nothing (`_dl_protect_relro`).
-    let protected = image.segments.iter().rev().find(|segment| segment.kind == elf::PT_GNU_RELRO);
-    let Some(protected) = protected.filter(|segment| segment.memory_size > 0) else {
-        return Some(Relro::None);
-    };
-    if linkage.has_dynamic {
-        return linkage.bind_now.map(|now| if now { Relro::Full } else { Relro::Partial });
-    }
-    // A static program binds nothing lazily, but its table of indirect functions may still lie outside.
-    let covered = match image.section(".got.plt") {
-        Some(table) => {
-            let end = protected.address.saturating_add(protected.memory_size);
-            table.address >= protected.address && table.address.saturating_add(table.size) <= end
-        }
-        None => !image.sections.is_empty(),
-    };
-    Some(if covered { Relro::Full } else { Relro::Partial })
 }
 
 fn read_interpreter(image: &Image, linkage: &mut Linkage) {

@@ -25,6 +25,8 @@ const PIECE: u64 = 16 << 20;
 pub struct SectionData {
     /// Name of the section.
     pub name: Arc<str>,
+    /// Its index in the table of sections.
+    pub index: u32,
     /// How it is compressed in the file.
     pub compression: Option<Compression>,
     /// Bytes of it that the file lacks, being cut off.
@@ -87,6 +89,7 @@ impl SectionData {
         }
         Ok(Self {
             name,
+            index: u32::try_from(section.index).unwrap_or(u32::MAX),
             compression,
             cut,
             file_bytes: (section.size - cut).saturating_add(relocation_bytes),

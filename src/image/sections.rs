@@ -150,6 +150,19 @@ pub fn contents(image: &Image, section: &Section) -> Result<Vec<u8>, ReadError> 
     }
 }
 
+/// The bytes of a compressed section, inflated, or `None` if it is not compressed. Any section that is not loaded may be
+/// (gABI, "Section Compression"), not only those of debug information.
+///
+/// Errors: those of [`packed`], damage, and a claim of more than `most` bytes.
+pub fn inflated(image: &Image, section: &Section, most: u64) -> Result<Option<Vec<u8>>, ReadError> {
+    let Some(packed) = packed(image, section)? else { return Ok(None) };
+    if packed.size > most {
+        let what = format!("{}, inflated,", packed.what);
+        return Err(ReadError::TooLarge { what, size: packed.size, limit: most });
+    }
+    packed.inflate().map(Some)
+}
+
 /// Inflated bytes of one section, in order.
 #[derive(Debug)]
 pub struct Inflater {

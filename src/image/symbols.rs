@@ -6,7 +6,7 @@
 
 use super::bytes::Format;
 use super::linkage::{Linkage, locate};
-use super::{Image, ReadError};
+use super::{Image, Input, ReadError, Section, sections};
 use crate::facts::Problem;
 use crate::parallel::lock;
 use goblin::elf::dynamic;
@@ -219,7 +219,7 @@ impl Symbols {
 
     /// Whether there is a `.symtab` with symbols in it.
     pub fn has_full(&self, image: &Image) -> bool {
-        self.located(image).is_some_and(|located| located.entries.1 >= entry_size(located.format) as u64)
+        self.located(image).is_some_and(|located| located.entries.len() >= entry_size(located.format) as u64)
     }
 
     /// Hands on the symbols of `.symtab` whose names begin as looked for, in the order of the table. Returns whether there
@@ -279,12 +279,12 @@ impl Symbols {
     }
 }
 
-/// Where the section table says that a symbol table and its names lie: offset and size, within the file.
+/// What the section table says of a symbol table and its names: their bytes, as far as the file has them.
 #[derive(Debug)]
 struct Located {
     format: Format,
-    entries: (u64, u64),
-    names: Option<(u64, u64)>,
+    entries: Input,
+    names: Option<Input>,
     problems: Vec<Problem>,
 }
 
@@ -293,36 +293,53 @@ fn locate_section(image: &Image, kind: elf::SectionType) -> Option<Located> {
     let format = Format::from(image.header);
     let limit = (image.limits.functions as u64).saturating_mul(entry_size(format) as u64);
     let mut problems = Vec::new();
-    let within = |offset: u64, size: u64| size.min(image.input.len().saturating_sub(offset));
-    let mut size = within(section.offset, section.size);
-    if size < section.size {
-        let message =
-            format!("only {size} of {} bytes of the symbol table lie within the file", section.size);
-        problems.push(Problem::damage("damaged-symbols", message));
-    }
-    if size > limit {
-        let message = format!("the symbol table has {size} bytes, the first {limit} are read");
-        problems.push(Problem::damage("too-many-symbols", message));
-        size = limit;
+    let mut damage = |message: String| problems.push(Problem::damage("damaged-symbols", message));
+    let mut entries = bytes_of(image, section, limit).unwrap_or_else(|error| {
+        damage(error.to_string());
+        Input::memory([])
+    });
+    if !section.is_compressed() && entries.len() < section.size {
+        let (there, all) = (entries.len(), section.size);
+        damage(format!("only {there} of {all} bytes of the symbol table lie within the file"));
     }
     let names = image.sections.get(section.link as usize).filter(|s| s.kind == elf::SHT_STRTAB);
-    if names.is_none() {
-        let why = format!("section {} holds no strings", section.link);
-        let error = ReadError::Damaged { what: "symbol names".to_owned(), why };
-        problems.push(Problem::damage("damaged-symbols", error.to_string()));
+    let names = match names.map(|names| bytes_of(image, names, image.limits.section_bytes)) {
+        Some(Ok(names)) => Some(names),
+        Some(Err(error)) => {
+            damage(error.to_string());
+            None
+        }
+        None => {
+            let why = format!("section {} holds no strings", section.link);
+            damage(ReadError::Damaged { what: "symbol names".to_owned(), why }.to_string());
+            None
+        }
+    };
+    if entries.len() > limit {
+        let message = format!("the symbol table has {} bytes, the first {limit} are read", entries.len());
+        problems.push(Problem::damage("too-many-symbols", message));
+        entries = entries.part(0, limit)?;
     }
-    let names = names.map(|names| (names.offset, within(names.offset, names.size)));
-    Some(Located { format, entries: (section.offset, size), names, problems })
+    Some(Located { format, entries, names, problems })
+}
+
+/// The bytes of a section as far as they are in the file; inflated, but not more than `most`, if they are compressed.
+fn bytes_of(image: &Image, section: &Section, most: u64) -> Result<Input, ReadError> {
+    if let Some(bytes) = sections::inflated(image, section, most)? {
+        return Ok(Input::memory(bytes));
+    }
+    let there = section.size.min(image.input.len().saturating_sub(section.offset));
+    Ok(image.input.part(section.offset, there).unwrap_or_else(|| Input::memory([])))
 }
 
 fn read_located(image: &Image, located: &Located) -> SymbolTable {
-    let (offset, size) = located.entries;
-    let entries = match image.read(offset, size, "the symbol table") {
+    let read = |input: &Input, what| input.read_vec(0, input.len(), image.limits.section_bytes, what);
+    let entries = match read(&located.entries, "the symbol table") {
         Ok(entries) => entries,
         Err(error) => return SymbolTable::damaged("damaged-symbols", error.to_string()),
     };
     let mut problems = located.problems.clone();
-    let names = located.names.map(|(offset, size)| image.read(offset, size, "symbol names"));
+    let names = located.names.as_ref().map(|names| read(names, "symbol names"));
     let names = names.transpose().unwrap_or_else(|error| {
         problems.push(Problem::damage("damaged-symbols", error.to_string()));
         None

@@ -105,6 +105,7 @@ fn dwarf_unit(
         macros: None,
         defined: None,
         at: crate::evidence::Place { section: ".debug_info".into(), offset: 0 },
+        section: 1,
     }
 }
 

@@ -3,7 +3,8 @@
 //! # What it checks
 //!
 //! Each directory of `DT_RPATH` and `DT_RUNPATH`. Insecure are: an empty or relative one (it means the working directory of
-//! whoever starts the program), and one below `/tmp`, `/var/tmp`, `/dev/shm`, a home directory or a build directory.
+//! whoever starts the program; a path that is empty as a whole means nothing), and one below `/tmp`, `/var/tmp`, `/dev/shm`, a
+//! home directory or a build directory.
 //!
 //! ```text
 //! error[insecure-rpath]: RUNPATH names /tmp/build/lib, which others may write to
@@ -72,8 +73,14 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
             }
             continue;
         };
+        // Loaders take a path without any directory for none at all (glibc's `decompose_rpath`).
+        if path.is_empty() {
+            continue;
+        }
+        let mut seen: Vec<&str> = Vec::new();
         for directory in path.split(':') {
-            let Some(why) = insecure(directory) else { continue };
+            let Some(why) = insecure(directory).filter(|_| !seen.contains(&directory)) else { continue };
+            seen.push(directory);
             let shown = if directory.is_empty() { "an empty directory" } else { directory };
             drafts.push(
                 Draft::violation(format!("{name}:{directory}"), format!("{name} names {shown}, {why}"))
@@ -141,6 +148,12 @@ mod tests {
         assert_eq!(of(&facts, &wanted, RULE.id).len(), 2);
         facts.hardening.runpath = Held::unknown();
         assert_eq!(of(&facts, &wanted, RULE.id)[0].message, "RPATH names /tmp, which others may write to");
+        for harmless in ["", "/usr/lib"] {
+            facts.hardening.rpath = Held::new(harmless.into(), Strength::Structural, Source::Elf);
+            assert_passed(&facts, &wanted, RULE.id);
+        }
+        facts.hardening.rpath = Held::new(":lib::lib".into(), Strength::Structural, Source::Elf);
+        assert_eq!(of(&facts, &wanted, RULE.id).len(), 2, "each directory once");
         facts.hardening.rpath = Held::unknown();
         facts.status = Status::Partial;
         assert_eq!(only(&facts, &wanted, RULE.id).status, FindingStatus::Undetermined);

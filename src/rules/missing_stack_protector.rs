@@ -29,12 +29,14 @@
 //!
 //! A program none of whose functions has a buffer needs no guard and shows none: where the options are recorded, they
 //! decide. Where they are not, a program of fewer than 100 functions without a guard is undetermined, and a warning at most.
-//! Rust and Go do not use it, and programs written in them alone are not checked.
+//! Rust, Go, D (but for GCC's), Swift, Pascal, Haskell and assembly do not use it, and programs written in them alone are not
+//! checked.
 
 use super::Rule;
 use super::check::{Context, Draft, Outcome};
-use super::hardening_common::{asked, linked, wanted};
+use super::hardening_common::{Languages, OTHER_LANGUAGES, asked, linked, wanted};
 use super::levels;
+use crate::facts::Unit;
 use crate::finding::Severity;
 
 /// The rule.
@@ -46,6 +48,10 @@ pub const RULE: Rule = Rule {
     check,
 };
 
+const FIX: &str = "compile with -fstack-protector-strong";
+const FIX_UNKNOWN: &str =
+    "give debug information, if there is any; if it is missing, compile with -fstack-protector-strong";
+
 /// So many functions without a single guard were compiled without. Measured on 290 files of Debian 12: the largest one
 /// built with the option and without a guard has 64 functions.
 const ENOUGH: u64 = 100;
@@ -56,25 +62,23 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
         return Outcome::NotChecked(reason);
     }
     let units = levels::own_units(context.facts);
-    let foreign = |name: &str| matches!(name.split(' ').next(), Some("rustc" | "go"));
-    let without = if units.is_empty() {
-        !context.facts.compilers.is_empty()
-            && context.facts.compilers.iter().all(|seen| foreign(&seen.family))
-    } else {
-        units.iter().all(|unit| unit.compiler.as_deref().is_some_and(foreign))
-    };
-    if without {
-        return Outcome::NotChecked("the languages of this program do not use it".to_owned());
+    let held = &context.facts.hardening.canary;
+    let languages = Languages::with_stack_protector(context.facts);
+    if held.value != Some(true) && languages == Languages::Others {
+        return Outcome::NotChecked(OTHER_LANGUAGES.to_owned());
     }
-    if !units.is_empty() && units.iter().all(|unit| protects(&unit.flags)) {
+    if !units.is_empty() && units.iter().all(|unit| protector(&unit.flags) == Some(true)) {
         return Outcome::Checked(Vec::new());
     }
-    let held = &context.facts.hardening.canary;
+    if held.value.is_none() {
+        let fix = if units.is_empty() { FIX_UNKNOWN } else { FIX };
+        return Outcome::Checked(vec![of_unknown(&units, languages).policy(place).remedy(fix)]);
+    }
     let functions = context.facts.functions.count;
     if units.is_empty() && held.value == Some(false) && (1..ENOUGH).contains(&functions) {
         let message = format!("no function guards its stack frame, and none of {functions} may need it");
-        let fix = "give debug information, if there is any; if it is missing, compile with -fstack-protector-strong";
-        let draft = Draft::undetermined("stack-protector", message).held(held).policy(place).remedy(fix);
+        let draft =
+            Draft::undetermined("stack-protector", message).held(held).policy(place).remedy(FIX_UNKNOWN);
         return Outcome::Checked(vec![draft.at_most(Severity::Warning)]);
     }
     wanted(
@@ -83,16 +87,34 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
         &context.facts.hardening.canary,
         true,
         "no function guards its stack frame",
-        "compile with -fstack-protector-strong",
+        FIX,
     )
 }
 
-/// Whether the last word about the protector switches it on for functions that need it.
-fn protects(flags: &[String]) -> bool {
-    flags
+/// What is said where the file itself tells nothing: a static C library brings the guard whatever the program does.
+fn of_unknown<'a>(units: &[&Unit], languages: Languages) -> Draft<'a> {
+    let without: Vec<Option<bool>> = units.iter().map(|unit| protector(&unit.flags)).collect();
+    if !units.is_empty() && without.iter().all(|word| *word == Some(false)) {
+        return Draft::violation("stack-protector", "every unit was compiled without the stack protector");
+    }
+    let recorded = !units.is_empty() && units.iter().all(|unit| unit.flags_recorded);
+    if recorded && without.iter().all(|word| *word != Some(true)) {
+        // A compiler may have been built to switch it on by itself, of which it writes nothing.
+        return Draft::undetermined("stack-protector", "no unit records -fstack-protector");
+    }
+    if languages == Languages::PerhapsOthers {
+        let message = "nothing tells whether there is code of C, which alone would guard its stack frames";
+        return Draft::undetermined("stack-protector", message).at_most(Severity::Warning);
+    }
+    Draft::undetermined("stack-protector", "nothing in this file tells about stack-protector")
+}
+
+/// Whether the last word about the protector switches it on for functions that need it, or off. `None`: there is none.
+fn protector(flags: &[String]) -> Option<bool> {
+    let last = flags
         .iter()
-        .rfind(|flag| flag.starts_with("-fstack-protector") || *flag == "-fno-stack-protector")
-        .is_some_and(|flag| flag.starts_with("-fstack-protector") && flag != "-fstack-protector-explicit")
+        .rfind(|flag| flag.starts_with("-fstack-protector") || *flag == "-fno-stack-protector")?;
+    Some(last.starts_with("-fstack-protector") && last != "-fstack-protector-explicit")
 }
 
 #[cfg(test)]
@@ -143,7 +165,33 @@ mod tests {
     #[test]
     fn rust_alone_is_not_checked() {
         let mut facts = nginx(1, Level::Optimized);
-        facts.units.as_mut().unwrap()[0].compiler = Some("rustc 1.95.0".into());
-        assert_not_checked(&facts, &hardened("stack-protector", "true"), RULE.id);
+        let wanted = hardened("stack-protector", "true");
+        for compiler in ["rustc 1.95.0", "go 1.22", "ldc 1.30.0", "Free Pascal 3.2.2 2023/03/30"] {
+            facts.units.as_mut().unwrap()[0].compiler = Some(compiler.into());
+            assert_not_checked(&facts, &wanted, RULE.id);
+        }
+        for compiler in ["gcc 12.2.0", "golf 1"] {
+            facts.units.as_mut().unwrap()[0].compiler = Some(compiler.into());
+            assert_eq!(only(&facts, &wanted, RULE.id).severity, Severity::Error);
+        }
+        facts.units = Some(Vec::new());
+        facts.compilers = vec![seen("gcc"), seen("rustc")];
+        let found = only(&facts, &wanted, RULE.id);
+        assert_eq!((found.status, found.severity), (FindingStatus::Undetermined, Severity::Warning));
+        facts.compilers = vec![seen("nasm")];
+        assert_not_checked(&facts, &wanted, RULE.id);
+    }
+
+    #[test]
+    fn of_a_static_program_the_recorded_options_tell() {
+        let mut facts = nginx(2, Level::O2);
+        let wanted = hardened("stack-protector", "true");
+        let found = only(&facts, &wanted, RULE.id);
+        assert_eq!(found.status, FindingStatus::Undetermined);
+        assert_eq!(found.message, "no unit records -fstack-protector");
+        for unit in facts.units.as_mut().unwrap() {
+            std::sync::Arc::make_mut(&mut unit.flags).push("-fno-stack-protector".into());
+        }
+        assert_eq!(only(&facts, &wanted, RULE.id).status, FindingStatus::Violation);
     }
 }

@@ -24,7 +24,8 @@
 //!
 //! # Evidence
 //!
-//! Structural: `PT_GNU_RELRO` and the flags of the dynamic section.
+//! Structural: `PT_GNU_RELRO`, the flags of the dynamic section, and whether the slots of functions lie in the pages that are
+//! protected.
 //!
 //! # Limits
 //!
@@ -45,6 +46,8 @@ pub const RULE: Rule = Rule {
 };
 
 const FIX: &str = "link with -Wl,-z,relro,-z,now";
+const FIX_BOUND: &str = "link anew with -Wl,-z,relro,-z,now: a flag set afterwards moves no table; if it was linked so, the \
+                         linker leaves the table outside (GNU ld up to 2.40 on RISC-V): take another";
 
 fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     let relro = asked(context, RULE.id, "relro", "none");
@@ -61,12 +64,18 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     if let Some(place) = relro {
         match hardening.relro.value.as_deref() {
             None | Some("unknown") => drafts.push(unknown(place, "relro", FIX)),
-            Some(value) if rank(value) < rank(wanted) => drafts.push(
-                Draft::violation("relro", format!("RELRO is {value} (policy: {wanted})"))
-                    .held(&hardening.relro)
-                    .policy(place)
-                    .remedy(FIX),
-            ),
+            Some(value) if rank(value) < rank(wanted) => {
+                // The flags are there; where the linker put the table is what is missing.
+                let bound = value == "partial" && hardening.bind_now.value == Some(true);
+                let why =
+                    if bound { ": the table of functions lies outside the protected range" } else { "" };
+                drafts.push(
+                    Draft::violation("relro", format!("RELRO is {value} (policy: {wanted}){why}"))
+                        .held(&hardening.relro)
+                        .policy(place)
+                        .remedy(if bound { FIX_BOUND } else { FIX }),
+                );
+            }
             Some(_) => {}
         }
     }
@@ -121,6 +130,11 @@ mod tests {
         assert_eq!(only(&nginx(1, Level::O2), &full, RULE.id).status, FindingStatus::Undetermined);
         assert_silent(&relro("none", false), &policy(), RULE.id);
         assert_silent(&relro("none", false), &hardened("relro", "none"), RULE.id);
+        let found = only(&relro("partial", true), &full, RULE.id);
+        assert!(
+            found.message.ends_with("the table of functions lies outside the protected range"),
+            "{found:?}"
+        );
     }
 
     #[test]

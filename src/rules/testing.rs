@@ -108,6 +108,11 @@ pub fn silent_unit(name: &str) -> Unit {
     }
 }
 
+/// A compiler that is named somewhere and made no unit.
+pub fn seen(family: &str) -> CompilerSeen {
+    CompilerSeen { family: family.into(), version: None, language: None, units: 0, raw: family.into() }
+}
+
 /// An nginx built by gcc with `units` units of a level.
 pub fn nginx(units: usize, level: Level) -> Facts {
     let list: Vec<Unit> = (0..units).map(|n| unit(&format!("src/core/unit{n:03}.c"), level)).collect();

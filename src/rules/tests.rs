@@ -200,6 +200,20 @@ fn a_baseline_accepts_the_same_and_less_but_not_more_or_worse() {
 }
 
 #[test]
+fn what_is_proven_is_new_where_nothing_told_before() {
+    let fortify = |value: &str| {
+        let mut facts = nginx(1, Level::O2);
+        let (strength, source) = (crate::evidence::Strength::Structural, crate::evidence::Source::Imports);
+        facts.hardening.fortify = crate::evidence::Held::new(value.into(), strength, source);
+        of(&facts, &hardened("fortify", "true"), "missing-fortify")
+    };
+    let (open, proven) = (fortify("unknown"), fortify("no"));
+    assert_eq!(open[0].fingerprint, proven[0].fingerprint);
+    assert!(is_new(&proven[0], &open));
+    assert!(!is_new(&open[0], &proven) && !is_new(&proven[0], &proven) && !is_new(&open[0], &open));
+}
+
+#[test]
 fn an_incomplete_audit_is_never_a_pass() {
     assert_eq!(verdict(Status::Ok, &[], Severity::Error), Verdict::Pass);
     assert_eq!(verdict(Status::Partial, &[], Severity::Error), Verdict::Error);

@@ -43,6 +43,9 @@ pub(in crate::evidence) fn read(
         return result;
     }
     let (Some(low), Some(high)) = (low, &place.high) else { return Ok(()) };
+    if is_tombstone(low, place.encoding) {
+        return Ok(());
+    }
     // DWARF 4 and later: a constant is a length.
     let high = match high {
         AttributeValue::Addr(_) | AttributeValue::DebugAddrIndex(_) => address(high, place, sections, notes)?,
@@ -55,6 +58,16 @@ pub(in crate::evidence) fn read(
         out.push(low..high);
     }
     Ok(())
+}
+
+/// Whether an address stands for code that the linker dropped: the highest one, or the one before it (DWARF issue 200609.1,
+/// `-z dead-reloc-in-nonalloc` of lld). Nothing begins there. In range lists gimli knows them itself.
+fn is_tombstone(address: u64, encoding: Encoding) -> bool {
+    let highest = match encoding.address_size {
+        size @ 1..=7 => (1u64 << (8 * size)) - 1,
+        _ => u64::MAX,
+    };
+    address >= highest - 1
 }
 
 fn address(

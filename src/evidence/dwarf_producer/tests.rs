@@ -308,3 +308,30 @@ fn flipped_bytes_neither_panic_nor_hang() {
         }
     }
 }
+
+#[test]
+fn units_that_describe_nothing_are_no_damage() {
+    let units = sound("empty.o");
+    assert_eq!(units.units.len(), 1);
+    assert_eq!(units.units[0].name, b"a.c");
+    // More zeros than an empty unit has are where something was: the first unit's entries are zeroed.
+    let mut bytes = bytes("empty.o");
+    let at = bytes.windows(4).position(|word| word == b"GNU ").unwrap() - 1;
+    bytes[at..at + 39].fill(0);
+    assert!(read(&image(bytes), None).problems.iter().any(|problem| problem.message.contains("null")));
+}
+
+#[test]
+fn a_unit_whose_code_the_linker_dropped_has_none() {
+    let units = sound("lld-dead.so");
+    let ranges: Vec<(&[u8], bool)> =
+        units.units.iter().map(|unit| (unit.name.as_slice(), unit.ranges.is_empty())).collect();
+    assert_eq!(ranges, [(&b"live.c"[..], false), (&b"u.c"[..], true)]);
+}
+
+#[test]
+fn some_machines_keep_addends_in_the_field_too() {
+    let (name, directory, producer) = only("sh4.o");
+    assert_eq!((name.as_str(), directory.as_str()), ("u.c", "/w"));
+    assert!(producer.starts_with("GNU C17 12.2.0") && producer.contains("-O2"), "{producer}");
+}

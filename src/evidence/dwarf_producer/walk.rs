@@ -17,6 +17,8 @@ use std::sync::Arc;
 
 /// Linkers fill gaps between contributions with less than this many zero bytes.
 const PADDING: u64 = 16;
+/// No root entry that names a compiler and code is as short as this.
+const LEAST_ROOT: u64 = 8;
 const CODE: &str = "damaged-debug-info";
 
 type Value<'a> = AttributeValue<SectionReader<'a>>;
@@ -84,7 +86,10 @@ pub(super) fn tell_cut(info: &SectionData, notes: &mut Notes) {
 }
 
 fn rest_is_zero(info: &SectionData, at: u64) -> bool {
-    let mut reader = info.reader_at(at);
+    is_zero(info.reader_at(at))
+}
+
+fn is_zero(mut reader: SectionReader<'_>) -> bool {
     while !reader.is_empty() {
         if !matches!(reader.read_u8(), Ok(0)) {
             return false;
@@ -173,7 +178,16 @@ fn unit(
     let header = DebugInfo::from(info.reader())
         .header_from_offset(DebugInfoOffset(at))
         .map_err(|error| error.to_string())?;
+    // A unit that ends with its header, or with a null entry right behind it, describes nothing: some compilers leave such. More
+    // zeros are where something was.
+    let body = header.length_including_self().saturating_sub(header.root_offset().0);
+    if body == 0 {
+        return Ok(());
+    }
     let mut input = header.range_from(header.root_offset()..).map_err(|error| error.to_string())?;
+    if body < LEAST_ROOT && is_zero(input) {
+        return Ok(());
+    }
     let code = input.read_uleb128().map_err(|_| "it has no root entry".to_owned())?;
     if code == 0 {
         return Err("its root entry is null".to_owned());
@@ -234,6 +248,7 @@ fn unit(
         macros: macro_list(&header, &root, sections),
         defined: None,
         at: Place { section: info.name.clone(), offset: at },
+        section: info.index,
     });
     let result = fill(info, &header, &root, index, sections, out, notes, budget);
     broken.map_or(result, Err)

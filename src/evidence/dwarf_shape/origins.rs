@@ -32,7 +32,7 @@ pub fn origins(image: &Image, units: &[DwarfUnit], link_time: impl Fn(&DwarfUnit
     let chosen: Vec<usize> = (0..units.len()).filter(|&i| units.get(i).is_some_and(&link_time)).collect();
     let mut text = HashMap::new();
     let problems = walk(image, units, &chosen, |index, mut unit| {
-        let section = &units.get(index).map(|u| u.at.section.clone()).unwrap_or_default();
+        let section = units.get(index).map_or(0, |unit| unit.section);
         let found = unit.origins(|offset| unit_at(units, section, offset).filter(|origin| *origin != index));
         let (map, result) = found;
         text.insert(index, map);
@@ -42,11 +42,11 @@ pub fn origins(image: &Image, units: &[DwarfUnit], link_time: impl Fn(&DwarfUnit
 }
 
 /// Index of the unit that holds an offset of the section.
-fn unit_at(units: &[DwarfUnit], section: &str, offset: u64) -> Option<usize> {
+fn unit_at(units: &[DwarfUnit], section: u32, offset: u64) -> Option<usize> {
     // Units are listed in the order of the file, section by section.
-    let start = units.iter().position(|unit| *unit.at.section == *section)?;
+    let start = units.iter().position(|unit| unit.section == section)?;
     let of_section = units.get(start..)?;
-    let len = of_section.iter().take_while(|unit| *unit.at.section == *section).count();
+    let len = of_section.iter().take_while(|unit| unit.section == section).count();
     let before = of_section.get(..len)?.partition_point(|unit| unit.at.offset <= offset);
     before.checked_sub(1).map(|index| start + index)
 }

@@ -156,3 +156,18 @@ fn a_block_of_any_size_ends_the_walk_and_is_told() {
     let shapes = read(&image, &units.units, |_| true);
     assert!(shapes.problems.iter().any(|problem| problem.loses_facts), "{:?}", shapes.problems);
 }
+
+#[test]
+fn units_beside_type_units_are_walked() {
+    // Each type has a section of its own, and all of them begin at 0.
+    let image = image("clang14-types5.o");
+    let units = dwarf_producer::read(&image, None).units;
+    let code = units.iter().position(|unit| unit.name == b"types.cpp").unwrap();
+    assert!(code > 0 && units.iter().all(|unit| unit.at.offset == 0), "{units:?}");
+    let shapes = read(&image, &units, |unit| unit.place() == units[code].place());
+    assert_eq!(shapes.problems, []);
+    assert_eq!(
+        shapes.units,
+        HashMap::from([(code, Shape { functions: 1, all_calls: 1, ..Shape::default() })])
+    );
+}

@@ -168,3 +168,38 @@ fn packed_means_the_structure_and_not_the_word() {
     bytes[end - 36..].copy_from_slice(b"UPX! goes brrr, says the last string");
     assert!(!is_packed(&Image::open(super::super::Input::memory(bytes), &image.limits).unwrap()));
 }
+
+#[test]
+fn a_static_program_binds_nothing_late_wherever_it_is_loaded() {
+    let (elf, linkage) = facts("static-pie");
+    assert_eq!((elf.kind, elf.is_static), (Kind::Pie, true));
+    assert_eq!((linkage.relro, linkage.bind_now), (Some(Relro::Full), Some(true)));
+}
+
+#[test]
+fn a_flag_set_in_a_finished_file_protects_no_table() {
+    let path = crate::evidence::testing::path("h_nopie");
+    let mut bytes = std::fs::read(path).unwrap();
+    let image = open("h_nopie");
+    let dynamic = image.segments.iter().find(|s| s.kind == elf::PT_DYNAMIC).unwrap();
+    let range = dynamic.offset as usize..(dynamic.offset + dynamic.file_size) as usize;
+    // DT_DEBUG becomes DT_BIND_NOW.
+    let entry = range.step_by(16).find(|&at| bytes[at] == 21).unwrap();
+    bytes[entry] = 24;
+    let image = Image::open(super::super::Input::memory(bytes), &image.limits).unwrap();
+    let linkage = read(&image);
+    assert_eq!((linkage.relro, linkage.bind_now), (Some(Relro::Partial), Some(true)));
+}
+
+#[test]
+fn less_than_a_page_is_not_protected() {
+    // The range ends where its page ends; without its last bytes no page is left.
+    let (address, size) = {
+        let image = open("h_relro");
+        let header = image.segments.iter().find(|s| s.kind == elf::PT_GNU_RELRO).unwrap();
+        (header.address, header.memory_size)
+    };
+    assert_eq!((address + size) % 4096, 0);
+    let linkage = with_headers("h_relro", &[(0x6474_e552, 40, &(size - 8).to_le_bytes())]);
+    assert_eq!((linkage.relro, linkage.bind_now), (Some(Relro::None), Some(true)));
+}

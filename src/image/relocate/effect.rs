@@ -9,7 +9,7 @@ pub(super) enum Effect {
     None,
     /// Symbol plus addend.
     Set,
-    /// The field plus symbol plus addend (RISC-V, `LoongArch`: label differences).
+    /// The field plus symbol plus addend (RISC-V, `LoongArch`: label differences; SH, Xtensa: what has been added).
     Add,
     /// The field minus symbol minus addend.
     Sub,
@@ -140,8 +140,9 @@ pub(super) fn effect(machine: Machine, is_64: bool, kind: RelocationType) -> Opt
             elf::R_68K_8 => (Set, 1),
             _ => return None,
         },
-        elf::EM_SH if kind == elf::R_SH_DIR32 => (Set, 4),
-        elf::EM_XTENSA if kind == elf::R_XTENSA_32 => (Set, 4),
+        // These keep a part of the addend in the field, although their tables have room for it.
+        elf::EM_SH if kind == elf::R_SH_DIR32 => (Add, 4),
+        elf::EM_XTENSA if kind == elf::R_XTENSA_32 => (Add, 4),
         elf::EM_HEXAGON if kind == elf::R_HEX_32 => (Set, 4),
         elf::EM_AVR => match kind {
             elf::R_AVR_32 => (Set, 4),

@@ -5,10 +5,11 @@
 //! symbols gone through for those that have them. Linkers let a name be the end of a longer one (GNU ld merges the
 //! tails of `.strtab`), so that a name may begin anywhere.
 
-use super::{Entry, Located, MAX_NAME, Symbol, SymbolTable, entry_size};
+use super::{Located, MAX_NAME, Symbol, SymbolTable, entry_size};
 use crate::image::needles::Needles;
-use crate::image::{Image, ReadError};
+use crate::image::{Image, Input, ReadError};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 /// Bytes read at a time: a multiple of both sizes of a symbol.
 const PIECE: usize = 48 << 10;
@@ -110,7 +111,7 @@ impl Stream<'_> {
     /// The symbols that are wanted, with their names, in the order of the table.
     pub(super) fn select(
         &self,
-        wanted: impl Fn(&Entry) -> bool,
+        wanted: impl Fn(&super::Entry) -> bool,
         mut found: impl FnMut(&Symbol<'_>),
     ) -> Result<(), ReadError> {
         let mut names = Names::new(self);
@@ -122,13 +123,14 @@ impl Stream<'_> {
         })
     }
 
-    fn entries(&self, mut visit: impl FnMut(Entry) -> Result<(), ReadError>) -> Result<(), ReadError> {
+    fn entries(&self, mut visit: impl FnMut(super::Entry) -> Result<(), ReadError>) -> Result<(), ReadError> {
         let (format, size) = (self.located.format, entry_size(self.located.format));
         let mut index = 0;
-        self.pieces(self.located.entries, "the symbol table", |bytes| {
+        pieces(&self.located.entries, "the symbol table", |bytes| {
             for entry in bytes.chunks_exact(size) {
                 // The null symbol is none.
-                if let Some(entry) = Entry::parse(format, index, entry).filter(|entry| entry.index > 0) {
+                if let Some(entry) = super::Entry::parse(format, index, entry).filter(|entry| entry.index > 0)
+                {
                     visit(entry)?;
                 }
                 index = index.saturating_add(1);
@@ -139,12 +141,12 @@ impl Stream<'_> {
 
     fn places(&self, wanted: &Beginnings) -> Result<Places, ReadError> {
         let mut places = Places::default();
-        let Some(names) = self.located.names else { return Ok(places) };
+        let Some(names) = &self.located.names else { return Ok(places) };
         // What may be the first part of a beginning is looked at again with what follows.
         let overlap = wanted.0.longest().saturating_sub(1);
         let mut held: Vec<u8> = Vec::with_capacity(PIECE + overlap);
         let mut start = 0u64;
-        self.pieces(names, "symbol names", |bytes| {
+        pieces(names, "symbol names", |bytes| {
             held.extend_from_slice(bytes);
             for at in wanted.places(&held) {
                 let Ok(at) = u32::try_from(start + at as u64) else { break };
@@ -164,24 +166,24 @@ impl Stream<'_> {
         places.sort();
         Ok(places)
     }
+}
 
-    fn pieces(
-        &self,
-        (offset, size): (u64, u64),
-        what: &str,
-        mut visit: impl FnMut(&[u8]) -> Result<(), ReadError>,
-    ) -> Result<(), ReadError> {
-        let mut buffer = vec![0; size.min(PIECE as u64) as usize];
-        let mut at = 0;
-        while at < size {
-            let want = (size - at).min(PIECE as u64) as usize;
-            let Some(piece) = buffer.get_mut(..want) else { break };
-            self.image.input.read_exact_at(offset + at, piece, what)?;
-            visit(piece)?;
-            at += want as u64;
-        }
-        Ok(())
+/// Hands on bytes in order, so many at a time.
+fn pieces(
+    input: &Input,
+    what: &str,
+    mut visit: impl FnMut(&[u8]) -> Result<(), ReadError>,
+) -> Result<(), ReadError> {
+    let mut buffer = vec![0; input.len().min(PIECE as u64) as usize];
+    let mut at = 0;
+    while at < input.len() {
+        let want = (input.len() - at).min(PIECE as u64) as usize;
+        let Some(piece) = buffer.get_mut(..want) else { break };
+        input.read_exact_at(at, piece, what)?;
+        visit(piece)?;
+        at += want as u64;
     }
+    Ok(())
 }
 
 /// Names read as they are asked for.
@@ -197,35 +199,39 @@ impl<'a> Names<'a> {
     }
 
     fn get(&mut self, at: u32) -> Result<&[u8], ReadError> {
-        let Some((offset, size)) = self.stream.located.names else { return Ok(&[]) };
+        let Some(names) = &self.stream.located.names else { return Ok(&[]) };
         if self.all.is_none() && self.read.len() >= FEW && !self.read.contains_key(&at) {
-            self.all = Some(self.stream.image.read(offset, size, "symbol names")?);
+            let most = self.stream.image.limits.section_bytes;
+            self.all = Some(names.read_vec(0, names.len(), most, "symbol names")?);
             self.read = HashMap::new();
         }
         if let Some(all) = &self.all {
             return Ok(super::name_at(all, at));
         }
-        if !self.read.contains_key(&at) {
-            let left = size.saturating_sub(at.into()).min(MAX_NAME as u64);
-            let mut name = vec![0; left.min(USUAL_NAME) as usize];
-            self.stream.image.input.read_exact_at(offset + u64::from(at), &mut name, "symbol names")?;
-            if memchr::memchr(0, &name).is_none() && left > USUAL_NAME {
-                name.resize(left as usize, 0);
-                self.stream.image.input.read_exact_at(offset + u64::from(at), &mut name, "symbol names")?;
-            }
-            name.truncate(memchr::memchr(0, &name).unwrap_or(name.len()));
-            name.shrink_to_fit();
-            self.read.insert(at, name);
-        }
-        Ok(self.read.get(&at).map(Vec::as_slice).unwrap_or_default())
+        Ok(match self.read.entry(at) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => place.insert(one_name(names, at)?),
+        })
     }
+}
+
+fn one_name(names: &Input, at: u32) -> Result<Vec<u8>, ReadError> {
+    let left = names.len().saturating_sub(at.into()).min(MAX_NAME as u64);
+    let mut name = vec![0; left.min(USUAL_NAME) as usize];
+    names.read_exact_at(at.into(), &mut name, "symbol names")?;
+    if memchr::memchr(0, &name).is_none() && left > USUAL_NAME {
+        name.resize(left as usize, 0);
+        names.read_exact_at(at.into(), &mut name, "symbol names")?;
+    }
+    name.truncate(memchr::memchr(0, &name).unwrap_or(name.len()));
+    name.shrink_to_fit();
+    Ok(name)
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::Symbols;
     use super::*;
-    use crate::image::Input;
     use crate::limits::Limits;
     use object::write::{Object, StandardSection, Symbol as Written, SymbolSection};
     use object::{Architecture, BinaryFormat, Endianness, SymbolFlags, SymbolKind, SymbolScope};

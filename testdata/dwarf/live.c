@@ -1,0 +1,1 @@
+int live(int x) { return x + 1; }
