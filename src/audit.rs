@@ -30,6 +30,7 @@ use std::sync::Arc;
 mod code;
 mod configuration;
 mod debug;
+mod doubt;
 pub mod group;
 mod loaded;
 mod macros;
@@ -274,7 +275,8 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
     seen.code = code.seen.clone();
     facts.problems.extend(table.problems.iter().filter(|_| !seen.relocatable).cloned());
     if !seen.code_elsewhere {
-        let of_code = code.shape.iter().chain(&code.sample).flat_map(|shape| &shape.problems);
+        let of_code =
+            code.shape.iter().chain(&code.sample).chain(&code.closer).flat_map(|shape| &shape.problems);
         facts.problems.extend(of_code.cloned());
     }
     conclude(seen, facts, kernel);
