@@ -21,6 +21,8 @@ fn no_name_that_is_looked_for_is_passed_over_at_its_first_bytes() {
         "__monstartup",
         "__cyg_profile_func_enter",
         "LLVMFuzzerTestOneInput",
+        "LLVMFuzzerRunDriver",
+        "__sanitizer_cov_pcs_init",
         "__assert_fail",
         "ExceptionalCondition",
     ];
@@ -45,6 +47,13 @@ fn sanitizers_are_named() {
         assert_eq!(value, expected, "{name}");
         assert_eq!(held.strength, Strength::Structural, "{name}");
     }
+}
+
+#[test]
+fn a_fuzz_target_is_no_sanitizer_s_until_something_drives_it() {
+    let value = |name: &str| instrumentation(name).sanitizers.value;
+    assert_eq!(value("fuzz-target.so"), Some(vec![]));
+    assert_eq!(value("fuzz-driven.so"), Some(vec!["fuzzer".to_owned()]));
 }
 
 #[test]
