@@ -105,7 +105,9 @@ pub fn product<S: AsRef<str>>(lines: &[S]) -> Option<Product> {
             let core = version.parse::<Version>().ok().map(|v| base_nginx(v.to_string()));
             ("openresty".to_owned(), core)
         }
-        _ => (name, None),
+        "nginx" | "freenginx" => (name, None),
+        // A name of one's own (`NGINX_VER` edited): the number is that of who gave the name, and may be nginx's or not.
+        _ => (name, Some(Base { name: "nginx".to_owned(), version: None })),
     };
     Some(Product { name, version: Some(version), base, build_text })
 }
@@ -179,6 +181,12 @@ mod tests {
         );
         assert_eq!(read("Angie version: Angie/1.1.0"), want("angie", "1.1.0", None, None));
         assert_eq!(read("nginx version: freenginx/1.27.2"), want("freenginx", "1.27.2", None, None));
+        let own = product(&["nginx version: MyGate/7.3"]);
+        assert_eq!(
+            nginx_version(own.as_ref()),
+            None,
+            "the number of a name of one's own is no nginx version"
+        );
     }
 
     #[test]
