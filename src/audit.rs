@@ -23,6 +23,7 @@ use crate::reconcile::{self, Witnessed, units};
 use crate::target::Subject;
 use crate::target::libraries::Resolver;
 use object::elf;
+use std::fmt::Write as _;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -30,6 +31,7 @@ use std::sync::Arc;
 mod code;
 mod configuration;
 mod debug;
+mod doubt;
 pub mod group;
 mod loaded;
 mod macros;
@@ -147,10 +149,16 @@ fn of_other(input: &Input, options: &Options, facts: &mut Facts) {
         && let Ok(text) = input.read_vec(0, input.len(), options.limits.text_bytes, "text")
         && let Some(found) = nginx::read_text(&text)
     {
+        let why =
+            found.declared.as_ref().filter(|said| said.level == Level::Unknown).map(|said| said.why.clone());
         let declared = take_nginx(found, facts);
         configuration::attach(None, None, options, facts);
         let mut seen = Witnessed { declared, ..Witnessed::default() };
-        seen.debug_absent = Some("only the text of nginx -V is at hand, not the binary".to_owned());
+        let mut absent = "only the text of nginx -V is at hand, not the binary".to_owned();
+        if let Some(why) = why {
+            let _ = write!(absent, "; {why}");
+        }
+        seen.debug_absent = Some(absent);
         conclude(seen, facts, false);
         return;
     }
@@ -283,7 +291,8 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
     seen.code = code.seen.clone();
     facts.problems.extend(table.problems.iter().filter(|_| !seen.relocatable).cloned());
     if !seen.code_elsewhere {
-        let of_code = code.shape.iter().chain(&code.sample).flat_map(|shape| &shape.problems);
+        let of_code =
+            code.shape.iter().chain(&code.sample).chain(&code.closer).flat_map(|shape| &shape.problems);
         facts.problems.extend(of_code.cloned());
     }
     conclude(seen, facts, kernel);

@@ -79,6 +79,12 @@ pub fn read_text(bytes: &[u8]) -> Option<NginxFacts> {
         ));
     }
     let said = text::parse(&lossy);
+    if said.more {
+        problems.push(Problem::damage(
+            "several-texts",
+            "the text is that of several programs, and only the first is read: give each by itself",
+        ));
+    }
     let mut out = from_words(&said, problems, None);
     if let Some(arguments) = &said.arguments {
         let mut modules = declared_modules(&out.product, &arguments.list, Linkage::Static, &mut out.problems);
@@ -248,7 +254,8 @@ fn declared_modules(
         let symbols = catalogue::symbols_of_directory(directory);
         let bundled =
             |symbol: &str| product.name == "openresty" && catalogue::is_bundled_with_openresty(symbol);
-        for symbol in symbols.iter().filter(|s| !s.contains('*')) {
+        let several = |symbol: &&&str| symbols.len() == 1 || part_is_there(arguments, symbol);
+        for symbol in symbols.iter().filter(|s| !s.contains('*')).filter(several) {
             let origin = if bundled(symbol) { ModuleOrigin::Bundled } else { ModuleOrigin::ThirdParty };
             out.push(module(symbol, origin));
         }
@@ -257,6 +264,17 @@ fn declared_modules(
         }
     }
     out
+}
+
+/// Whether a module of several that one directory holds is compiled: those of a part that is not asked for are left out, as
+/// the `config` scripts of such directories do it.
+fn part_is_there(arguments: &[facts::ConfigureArgument], symbol: &str) -> bool {
+    let given = |name: &str| arguments.iter().any(|argument| argument.name == name);
+    match symbol {
+        symbol if symbol.starts_with("ngx_stream_") => given("--with-stream"),
+        symbol if symbol.starts_with("ngx_http_") => !given("--without-http"),
+        _ => true,
+    }
 }
 
 /// Whose default set a program has. A fork's own is known for one version of it only; for older ones nginx's is taken.
@@ -301,6 +319,21 @@ mod tests {
         assert_eq!(find("own-thing"), Some((Linkage::Static, ModuleOrigin::ThirdParty)));
         assert_eq!(find("ngx_http_core_module"), Some((Linkage::Static, ModuleOrigin::Builtin)));
         assert_eq!(find("ngx_http_empty_gif_module"), None);
+    }
+
+    #[test]
+    fn of_a_directory_with_several_modules_those_of_a_part_that_is_there_are_compiled() {
+        let of = |more: &str| -> Vec<String> {
+            let text = format!(
+                "nginx version: nginx/1.26.0\nconfigure arguments: --add-dynamic-module=../njs-0.8.4/nginx {more}\n"
+            );
+            let modules = read_text(text.as_bytes()).unwrap().nginx.modules.unwrap();
+            let added = modules.into_iter().filter(|module| module.origin == ModuleOrigin::ThirdParty);
+            added.map(|module| module.name).collect()
+        };
+        assert_eq!(of("--with-stream=dynamic"), ["ngx_http_js_module", "ngx_stream_js_module"]);
+        assert_eq!(of(""), ["ngx_http_js_module"]);
+        assert_eq!(of("--without-http --with-stream"), ["ngx_stream_js_module"]);
     }
 
     #[test]

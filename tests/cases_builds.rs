@@ -37,6 +37,38 @@ fn a_vendored_source_without_optimization_is_named_alone() {
 }
 
 #[test]
+fn a_file_that_a_pragma_keeps_unoptimized_is_told_whole_beside_its_record() {
+    for (name, level, functions) in
+        [("shape/pragma-gcc", "O2", 14), ("shape/pragma-clang-16", "optimized", 13)]
+    {
+        let (status, target) = check(&testdata(name));
+        assert_eq!((status, &target["optimization"]["level"]), (0, &value!(level)), "{name}");
+        let first = &target["functions"]["runs"][0];
+        assert_eq!(
+            (&first["unit"], &first["functions"]),
+            (&value!("pragma.c"), &value!(functions)),
+            "{name}"
+        );
+        assert_eq!(target["functions"]["o0_shaped"], functions, "{name}");
+        let found = findings(&target, "unoptimized-code");
+        assert_eq!((found.len(), &found[0]["severity"]), (1, &value!("warning")), "{name}");
+        assert!(findings(&target, "conflicting-evidence").is_empty(), "{name}: told once");
+        let path = testdata(name);
+        let text = run(["inspect".as_ref(), path.as_os_str()]).stdout;
+        assert!(text.contains(&format!("but {functions} functions are shaped like -O0")), "{text}");
+    }
+}
+
+#[test]
+fn a_program_that_is_unoptimized_against_its_record_does_not_pass() {
+    let (status, target) = check(&testdata("shape/pragma-all"));
+    assert_eq!((status, &target["optimization"]["level"]), (1, &value!("O2")));
+    let found = findings(&target, "conflicting-evidence");
+    assert_eq!((found.len(), &found[0]["severity"]), (1, &value!("error")));
+    assert!(findings(&target, "unoptimized-code").is_empty());
+}
+
+#[test]
 fn undescribed_code_on_both_sides_of_a_recorded_unit_is_not_taken_for_that_unit_s() {
     let (status, target) = check(&testdata("shape/dark-around-O2"));
     assert_eq!((status, &target["optimization"]["level"]), (1, &value!("O0")));

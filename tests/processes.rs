@@ -396,3 +396,110 @@ fn another_mount_namespace_is_no_other_program() {
     assert_eq!(facts["process"]["deleted"], false);
     assert_eq!(facts["process"]["on_disk_build_id"], facts["elf"]["build_id"]);
 }
+
+/// Waits until a file of that name is what a process runs, or has mapped. `false` if the process has ended before.
+fn runs(running: &mut Running, name: &str) -> bool {
+    for _ in 0..200 {
+        let maps = std::fs::read_to_string(format!("/proc/{}/maps", running.pid())).unwrap_or_default();
+        if maps.contains(name) {
+            return true;
+        }
+        if running.0.try_wait().expect("waited").is_some() {
+            return false;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    false
+}
+
+/// The dynamic loader that `sleep` asks for.
+fn loader() -> PathBuf {
+    let facts = json(["inspect".as_ref(), sleep().as_os_str()]).1["targets"][0].clone();
+    PathBuf::from(facts["elf"]["interpreter"].as_str().expect("an interpreter"))
+}
+
+#[test]
+fn a_program_started_through_the_loader_is_not_the_loader() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let program = copy(directory.path(), "zz-loaded");
+    let mut command = Command::new(loader());
+    command.args(["--inhibit-cache", "./zz-loaded", "60"]).current_dir(directory.path());
+    let mut running = Running(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("started"));
+    assert!(runs(&mut running, "zz-loaded"));
+    let (status, facts) = inspect(&running.target());
+    assert_eq!(status, 0, "{facts}");
+    assert_eq!(facts["process"]["exe"], program.to_string_lossy().as_ref());
+    assert_eq!(facts["elf"]["build_id"], build_id(&program));
+    assert_eq!((&facts["process"]["deleted"], &facts["process"]["same_file"]), (&false.into(), &true.into()));
+
+    // A name that leads elsewhere by now is found among what is mapped.
+    let mut command = Command::new(loader());
+    command.arg0("server: master").args(["--argv0", "x", "/proc/self/cwd/zz-loaded", "60"]);
+    let mut running =
+        Running(command.current_dir(directory.path()).stdout(Stdio::null()).spawn().expect("started"));
+    assert!(runs(&mut running, "zz-loaded"));
+    assert_eq!(inspect(&running.target()).1["elf"]["build_id"], build_id(&program));
+}
+
+#[test]
+fn a_link_to_the_release_in_use_that_leads_on_is_a_replaced_program() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for release in ["v1", "v2"] {
+        std::fs::create_dir(directory.path().join(release)).expect("made");
+    }
+    let link = directory.path().join("current");
+    std::os::unix::fs::symlink("v1", &link).expect("linked");
+    let program = copy(&directory.path().join("v1"), "zz-release");
+    copy_program(&testdata("cases/gcc12-noO"), &directory.path().join("v2/zz-release"));
+    let started = link.join("zz-release");
+    let running = Running::start(&started, started.to_str().expect("text"));
+    assert_eq!(inspect(&running.target()).1["process"]["same_file"], true);
+    std::fs::remove_file(&link).expect("removed");
+    std::os::unix::fs::symlink("v2", &link).expect("linked");
+    let (status, facts) = inspect(&running.target());
+    assert_eq!((status, &facts["elf"]["build_id"]), (0, &build_id(&program)));
+    assert_eq!((&facts["process"]["deleted"], &facts["process"]["same_file"]), (&true.into(), &false.into()));
+    assert_eq!(facts["process"]["on_disk_build_id"], build_id(&testdata("cases/gcc12-noO")));
+    let text = check(&running.target()).stdout;
+    assert!(text.contains("warning[stale-process]"), "{text}");
+
+    // Under another name it is a wrapper's business.
+    std::fs::rename(directory.path().join("v2/zz-release"), directory.path().join("v2/other"))
+        .expect("moved");
+    std::os::unix::fs::symlink("other", directory.path().join("v2/zz-release")).expect("linked");
+    assert_eq!(inspect(&running.target()).1["process"]["same_file"], true);
+}
+
+/// Needs root; others cannot change their root.
+#[test]
+fn a_file_replaced_under_a_chroot_is_found_where_it_lies() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let own = std::fs::read_to_string("/proc/self/maps").expect("maps");
+    let library = own.lines().filter_map(|line| line.find('/').map(|at| &line[at..]));
+    let Some(library) = library.into_iter().find(|name| name.ends_with("/libc.so.6")) else { return };
+    let below = |path: &Path| directory.path().join(path.strip_prefix("/").expect("absolute"));
+    let asked = json(["inspect".as_ref(), sleep().as_os_str()]).1["targets"][0]["elf"]["needed"].clone();
+    if asked != serde_json::json!(["libc.so.6"]) {
+        return;
+    }
+    for file in [Path::new(library), &loader()] {
+        std::fs::create_dir_all(below(file).parent().expect("a directory")).expect("made");
+        std::fs::copy(file, below(file)).expect("copied");
+    }
+    let program = copy(directory.path(), "zz-root");
+    let mut command = Command::new("chroot");
+    command.arg(directory.path()).args(["/zz-root", "60"]).stdout(Stdio::null()).stderr(Stdio::null());
+    let Ok(child) = command.spawn() else { return };
+    let mut running = Running(child);
+    if !runs(&mut running, "zz-root") {
+        return;
+    }
+    let new = directory.path().join("new");
+    std::fs::copy(testdata("cases/gcc12-noO"), &new).expect("copied");
+    std::fs::rename(&new, &program).expect("replaced");
+    let (status, facts) = inspect(&running.target());
+    assert_eq!(status, 0);
+    assert_eq!(facts["elf"]["build_id"], build_id(&sleep()));
+    assert_eq!((&facts["process"]["deleted"], &facts["process"]["same_file"]), (&true.into(), &false.into()));
+    assert_eq!(facts["process"]["on_disk_build_id"], build_id(&testdata("cases/gcc12-noO")));
+}

@@ -1,11 +1,13 @@
 //! Which code is read, and what it says, in the terms of reconciliation.
 
+use super::doubt;
 use crate::compiler::Level;
-use crate::evidence::code_shape::{self, CodeShape, Judged, Selection, State as Shape, Verdict};
+use crate::evidence::code_shape::{self, CodeShape, Judged, Run, Selection, State as Shape, Verdict};
 use crate::facts::{FunctionRun, FunctionSeen, Functions, TailCalls, Unit};
 use crate::image::Image;
 use crate::image::functions::FunctionTable;
 use crate::reconcile::{CodeSeen, State, Whole, Witnessed, is_judged};
+use std::collections::HashSet;
 use std::ops::Range;
 
 /// What was read of the machine code.
@@ -16,6 +18,8 @@ pub(super) struct CodeRead {
     pub shape: Option<CodeShape>,
     /// A sample of recorded text held against its record, where other code was read in full.
     pub sample: Option<CodeShape>,
+    /// All code of the units that the sample contradicts.
+    pub closer: Option<CodeShape>,
 }
 
 /// Reads the code that no words describe: all of it where there are no units, else what the units leave
@@ -26,18 +30,35 @@ pub(super) fn read(image: &Image, table: &FunctionTable, witnessed: &Witnessed) 
         witnessed.units.iter().any(|u| is_judged(u) && u.level != Level::Unknown && u.text_bytes > 0);
     let judge = |selection: &Selection| code_shape::judge(image, &table.functions, selection);
     if witnessed.relocatable {
-        return CodeRead { seen: CodeSeen::default(), shape: None, sample: None };
+        return CodeRead { seen: CodeSeen::default(), shape: None, sample: None, closer: None };
     }
     if !has_words {
         let shape = judge(&Selection::All);
-        return CodeRead { seen: seen(&shape, table, false), shape: Some(shape), sample: None };
+        return CodeRead { seen: seen(&shape, table, false), shape: Some(shape), sample: None, closer: None };
     }
     let sample = judge(&Selection::Sample(code_shape::SAMPLE));
-    if dark.is_empty() {
-        return CodeRead { seen: seen(&sample, table, true), shape: None, sample: Some(sample) };
+    let closer = doubt::look(image, table, witnessed, &sample);
+    let shape = (!dark.is_empty()).then(|| judge(&Selection::Ranges(dark)));
+    let mut seen = seen(shape.as_ref().unwrap_or(&sample), table, shape.is_none());
+    if let Some(closer) = &closer {
+        add_doubts(&mut seen, closer, table);
     }
-    let shape = judge(&Selection::Ranges(dark));
-    CodeRead { seen: seen(&shape, table, false), shape: Some(shape), sample: Some(sample) }
+    CodeRead { seen, shape, sample: Some(sample), closer }
+}
+
+/// Adds the unoptimized functions and runs of units that say otherwise.
+fn add_doubts(seen: &mut CodeSeen, closer: &CodeShape, table: &FunctionTable) {
+    if seen.cross_check_only && seen.whole == Whole::O0 {
+        seen.whole = Whole::Mixed;
+    }
+    let unoptimized = |judged: &&Judged| judged.state == Shape::O0;
+    let known = seen.functions.iter().map(|(range, _)| range.start).collect::<HashSet<u64>>();
+    let found = closer.functions.iter().filter(unoptimized).filter(|judged| !known.contains(&judged.start));
+    seen.functions.extend(found.map(|judged| (judged.start..judged.end, State::O0)));
+    seen.functions.sort_by_key(|(range, _)| range.start);
+    let runs = closer.runs.iter().filter(|run| run.state == Shape::O0);
+    seen.runs.extend(runs.map(|run| located(run, table)));
+    seen.runs.sort_by_key(|run| run.start);
 }
 
 fn dark_ranges(witnessed: &Witnessed) -> Vec<Range<u64>> {
@@ -52,7 +73,6 @@ fn dark_ranges(witnessed: &Witnessed) -> Vec<Range<u64>> {
 }
 
 fn seen(shape: &CodeShape, table: &FunctionTable, cross_check_only: bool) -> CodeSeen {
-    let level = |state: Shape| if state == Shape::O0 { Level::O0 } else { Level::Optimized };
     let partial = !cross_check_only && shape.bytes_left_out > 0;
     CodeSeen {
         functions: shape
@@ -68,19 +88,7 @@ fn seen(shape: &CodeShape, table: &FunctionTable, cross_check_only: bool) -> Cod
                 (judged.start..judged.end, state)
             })
             .collect(),
-        runs: shape
-            .runs
-            .iter()
-            .map(|run| FunctionRun {
-                start: run.start,
-                end: run.end,
-                name: table.at(run.start).and_then(|function| function.name.clone()),
-                unit: None,
-                module: None,
-                level: level(run.state),
-                functions: run.functions,
-            })
-            .collect(),
+        runs: shape.runs.iter().map(|run| located(run, table)).collect(),
         whole: match shape.verdict {
             Verdict::O0 => Whole::O0,
             Verdict::Mixed => Whole::Mixed,
@@ -90,6 +98,18 @@ fn seen(shape: &CodeShape, table: &FunctionTable, cross_check_only: bool) -> Cod
         sentence: shape.sentence.clone(),
         cross_check_only,
         only_functions: shape.only_functions || partial,
+    }
+}
+
+fn located(run: &Run, table: &FunctionTable) -> FunctionRun {
+    FunctionRun {
+        start: run.start,
+        end: run.end,
+        name: table.at(run.start).and_then(|function| function.name.clone()),
+        unit: None,
+        module: None,
+        level: if run.state == Shape::O0 { Level::O0 } else { Level::Optimized },
+        functions: run.functions,
     }
 }
 
@@ -135,8 +155,12 @@ pub(super) fn name_modules(runs: &mut [FunctionRun], handlers: &[(u64, String)])
 /// The functions of the facts.
 pub(super) fn functions(table: &FunctionTable, code: &CodeRead, runs: Vec<FunctionRun>) -> Functions {
     let shape = code.shape.as_ref().or(code.sample.as_ref());
-    let counts = shape.map(|shape| shape.counts).unwrap_or_default();
-    let judged = shape.map_or(&[][..], |shape| &shape.functions);
+    let first = shape.map_or(&[][..], |shape| &shape.functions);
+    let judged = match &code.closer {
+        Some(closer) => &doubt::joined(first, &closer.functions),
+        None => first,
+    };
+    let of = |wanted: Shape| judged.iter().filter(|judged| judged.state == wanted).count() as u64;
     let level = |judged: &Judged| match judged.state {
         Shape::O0 => Level::O0,
         Shape::Optimized => Level::Optimized,
@@ -164,8 +188,8 @@ pub(super) fn functions(table: &FunctionTable, code: &CodeRead, runs: Vec<Functi
     }
     Functions {
         count: list.len() as u64,
-        judged: counts.judged(),
-        o0_shaped: counts.o0,
+        judged: judged.len() as u64 - of(Shape::NotJudged),
+        o0_shaped: of(Shape::O0),
         runs,
         list: Some(list),
     }

@@ -110,6 +110,7 @@ struct Names {
     gprof_start: Option<Sight>,
     function_hooks: Option<Sight>,
     fuzzer: Option<Sight>,
+    fuzzer_driver: Option<Sight>,
     assertions: Option<Sight>,
     looked_for_calls: usize,
     /// Whether there was any table that could be read whole.
@@ -243,6 +244,13 @@ impl Names {
             here && (is("__cyg_profile_func_enter") || is("__cyg_profile_func_exit")),
         );
         note(&mut self.fuzzer, !symbol.undefined && is("LLVMFuzzerTestOneInput"));
+        // Whoever writes a fuzz target defines that function, also where it is compiled like any other (CPython's
+        // `_xxtestfuzz`). The driver, or code that reports where it is, is libFuzzer's.
+        let driven = is("LLVMFuzzerRunDriver")
+            || ["__sanitizer_cov_trace_", "__sanitizer_cov_8bit_counters_init", "__sanitizer_cov_pcs_init"]
+                .into_iter()
+                .any(starts);
+        note(&mut self.fuzzer_driver, driven && !symbol.is_weak());
         // A static C library asserts things itself.
         let asserts = is("__assert_fail") || is("__assert_perror_fail") || is("__assert2");
         note(&mut self.assertions, asked && asserts && !linkage.is_static);
@@ -333,10 +341,10 @@ fn sanitizers(linkage: &Linkage, names: &Names, texts: &Texts, told: bool) -> He
             words.push(sight.words);
         }
     }
-    if let Some(sight) = &names.fuzzer {
+    if let (Some(sight), Some(driver)) = (&names.fuzzer, &names.fuzzer_driver) {
         found.push("fuzzer".to_owned());
         sources.push(sight.source);
-        words.push(sight.words.clone());
+        words.push(format!("{} and {}", sight.words, driver.words.trim_start_matches("it ")));
     }
     if found.is_empty() {
         if !told {

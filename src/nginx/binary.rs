@@ -40,6 +40,7 @@ pub fn read(image: &Image, linkage: &Linked, symbols: &Symbols, pointers: &Point
     if is_module {
         out.product = module_product(&table);
     }
+    name_base(&mut out.product, &table);
     let listed = identify::modules(&memory, symbols, pointers, &out.product, &out.nginx, &table, is_module);
     out.problems.extend(listed.problems);
     add_modules(&mut out, listed.modules, is_module, exports);
@@ -119,6 +120,15 @@ fn module_product(table: &Table) -> Product {
         version: None,
         base: Some(Base { name: base.to_owned(), version: version.map(|v| v.to_string()) }),
         build_text: None,
+    }
+}
+
+/// Which nginx it is that somebody gave a name and a number of his own: the module structures tell.
+fn name_base(product: &mut Product, table: &Table) {
+    let number = table.structures.first().and_then(|structure| structure.version);
+    let own_name = !matches!(product.name.as_str(), "tengine" | "angie" | "nginx-module");
+    if let Some(base) = product.base.as_mut().filter(|base| own_name && base.version.is_none()) {
+        base.version = number.and_then(Version::from_number).map(|version| version.to_string());
     }
 }
 

@@ -161,9 +161,18 @@ pub fn symbols_of_directory(path: &str) -> Vec<&'static str> {
     bundled.chain(added).collect()
 }
 
-/// The last part of a path without a version at its end: `../ngx_lua-0.10.5` is `ngx_lua`.
+/// The last part of a path without a version at its end: `../ngx_lua-0.10.5` is `ngx_lua`. njs keeps its module in a
+/// directory `nginx` of its source: `../njs-0.8.4/nginx` is `njs/nginx`.
 pub fn directory_stem(path: &str) -> &str {
-    let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    let path = path.trim_end_matches('/');
+    match path.strip_suffix("/nginx").map(own_stem) {
+        Some("njs") => "njs/nginx",
+        _ => own_stem(path),
+    }
+}
+
+fn own_stem(path: &str) -> &str {
+    let name = path.rsplit('/').next().unwrap_or_default();
     match name.rsplit_once('-') {
         Some((stem, version))
             if version.trim_start_matches('v').starts_with(|c: char| c.is_ascii_digit())

@@ -10,6 +10,7 @@ use super::version::{self, Family, Version};
 use crate::compiler::Level;
 use crate::compiler::options::{self, WithoutLevel, split_shell};
 use crate::facts::{ConfigureArgument, Product};
+use std::fmt::Write as _;
 
 /// A declared level.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +23,7 @@ pub struct Declared {
     pub overridden: Vec<String>,
     /// One sentence: how the level follows, or why it does not.
     pub why: String,
-    /// The argument it rests on, as it stands in the text.
+    /// The argument it rests on, as it stands in the text; `None` where it rests on what is not there.
     pub quote: Option<String>,
 }
 
@@ -49,6 +50,10 @@ pub fn declared(
     let quote = option.map(|value| quoted("--with-cc-opt", value));
     let own = own_options(product, compiler_line);
     let word = level_word(&flags);
+    if let Some(open) = open_word(&flags) {
+        let why = format!("{open} in --with-cc-opt stands for words that are not in the text");
+        return Declared { level: Level::Unknown, flags, overridden: Vec::new(), why, quote };
+    }
     if let Some(winner) = word.winner {
         let mut overridden = word.overridden;
         if own == Own::Bare {
@@ -68,6 +73,9 @@ pub fn declared(
             let mut why = "no -O in --with-cc-opt: nginx's own bare -O is in force, which is -O1".to_owned();
             if clang_before_11(compiler_line) {
                 why.push_str(" (this clang takes bare -O for -O2)");
+            }
+            if let Some(earlier) = replaced(arguments) {
+                let _ = write!(why, "; the last --with-cc-opt replaces {earlier}");
             }
             (Level::O1, why)
         }
@@ -89,7 +97,26 @@ pub fn declared(
                 .to_owned(),
         ),
     };
-    Declared { level, flags, overridden: Vec::new(), why, quote }
+    Declared { level, flags, overridden: Vec::new(), why, quote: None }
+}
+
+/// The last argument that held a `-O` and was given again later, which makes it one without effect (`auto/options`).
+fn replaced(arguments: &[ConfigureArgument]) -> Option<String> {
+    let name = "--with-cc-opt";
+    let values = arguments.iter().filter(|argument| argument.name == name).filter_map(|a| a.value.as_deref());
+    let earlier: Vec<&str> = values.collect();
+    let (_, earlier) = earlier.split_last()?;
+    let value = earlier.iter().rev().find(|value| declared_level(&split_shell(value)).is_some())?;
+    Some(quoted(name, value))
+}
+
+/// A word that stands for others, which may hold a `-O`: a file of options (`@FILE`), a variable that `make` or the shell
+/// replaces. Before the last `-O` it does not matter.
+fn open_word(flags: &[String]) -> Option<&str> {
+    let open = |flag: &&String| flag.starts_with('@') || flag.contains("$(") || flag.contains("${");
+    let last = flags.iter().rposition(|flag| open(&flag))?;
+    let after = flags.get(last + 1..).unwrap_or_default();
+    declared_level(after).is_none().then(|| flags.get(last).map(String::as_str)).flatten()
 }
 
 /// An argument as `configure` writes it.
@@ -127,6 +154,9 @@ fn own_options(product: Option<&Product>, compiler_line: Option<&str>) -> Own {
     let line_tells = line_tells(product);
     match compiler_line {
         Some(line) if line.starts_with("Sun C") => Own::Other("Sun C"),
+        // `auto/cc/msvc` gives -O2; Intel's compiler takes the bare -O of `auto/cc/icc` for -O2.
+        Some(line) if line == "cl" || line.starts_with("cl ") => Own::Other("Microsoft C"),
+        Some(line) if line.starts_with("Intel C") => Own::Other("Intel C"),
         Some(_) if line_tells => Own::Bare,
         None if line_tells => Own::Replaced,
         _ => Own::Maybe,
@@ -249,6 +279,44 @@ mod tests {
         assert_eq!(level("", "nginx version: openresty/1.27.1.2", GCC), Level::O1);
         assert!(read("", V1_22, None).why.contains("CFLAGS"));
         assert!(read("", V1_22, Some("clang 10.0.1")).why.contains("-O2"));
+    }
+
+    #[test]
+    fn options_of_other_compilers_are_not_gccs() {
+        for line in ["cl", "cl 19.29.30148 for x64", "Intel C Compiler 15.0.2", "Sun C 5.12"] {
+            let said = read("--with-debug", V1_22, Some(line));
+            assert_eq!(said.level, Level::Unknown, "{line}");
+            assert!(said.why.contains("nginx's own options for"), "{}", said.why);
+            assert_eq!(level("--with-cc-opt=-O1", V1_22, Some(line)), Level::O1, "{line}");
+        }
+        assert_eq!(level("--with-debug", V1_22, Some("clang 16.0.6")), Level::O1);
+    }
+
+    #[test]
+    fn an_argument_that_a_later_one_replaces_is_named() {
+        let said = read("--with-cc-opt='-O0 -g' --with-cc-opt=-Wno-error", V1_22, GCC);
+        assert_eq!((said.level, said.quote.as_deref()), (Level::O1, None));
+        assert!(
+            said.why.ends_with("; the last --with-cc-opt replaces --with-cc-opt='-O0 -g'"),
+            "{}",
+            said.why
+        );
+        assert!(!read("--with-cc-opt=-g --with-cc-opt=-pipe", V1_22, GCC).why.contains("replaces"));
+    }
+
+    #[test]
+    fn words_that_stand_for_others_leave_the_level_open() {
+        for opt in ["'-O2 @/etc/flags'", "'$(OPT) -g'", "'-O2 ${EXTRA}'", "$(OPT)"] {
+            let said = read(&format!("--with-cc-opt={opt}"), V1_22, GCC);
+            assert_eq!(said.level, Level::Unknown, "{opt}");
+            assert!(said.why.contains("stands for words"), "{}", said.why);
+        }
+        assert_eq!(
+            level("--with-cc-opt='$(EXTRA) @x -O2'", V1_22, GCC),
+            Level::O2,
+            "the last -O comes after them"
+        );
+        assert_eq!(level("--with-cc-opt='-O2 -Wl,-rpath,$ORIGIN -DX=a@b'", V1_22, GCC), Level::O2);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The text that `nginx -V` prints, on standard input or in a file.
 
+use super::catalogue;
 use super::configure::{self, Arguments};
 use super::version;
 use crate::facts::{OpenSsl, Product};
@@ -43,6 +44,8 @@ pub struct VersionText {
     pub configure_raw: Option<String>,
     /// The same taken apart.
     pub arguments: Option<Arguments>,
+    /// What another program printed follows, and is left out.
+    pub more: bool,
 }
 
 /// Whether bytes are the text that `nginx -V` prints (of any product of the family), by a line that begins
@@ -54,9 +57,8 @@ pub fn looks_like_version_text(bytes: &[u8]) -> bool {
     }
     without_marks(&String::from_utf8_lossy(head)).lines().any(|line| {
         let line = own_line(line);
-        let names_program = ["nginx version: ", "Angie version: ", "Tengine version: "]
-            .iter()
-            .any(|prefix| line.strip_prefix(prefix).is_some_and(|rest| rest.contains('/')));
+        let names_program =
+            VERSIONS.iter().any(|prefix| line.strip_prefix(prefix).is_some_and(|rest| rest.contains('/')));
         names_program || line.starts_with("configure arguments:")
     })
 }
@@ -100,14 +102,57 @@ fn own_line(line: &str) -> &str {
     }
 }
 
-/// Takes such a text apart. Lines that belong to none of its parts are passed over.
+/// The beginnings of lines that name the program.
+const VERSIONS: [&str; 3] = ["nginx version: ", "Angie version: ", "Tengine version: "];
+
+/// Takes such a text apart. Lines that belong to none of its parts are passed over. Of several programs' texts the first
+/// is read: facts of two are never put together.
 pub fn parse(text: &str) -> VersionText {
-    let mut out = VersionText::default();
     let text = without_marks(text);
-    let mut lines = text.lines().peekable();
+    let all: Vec<&str> = text.lines().collect();
+    let mut rest = &all[..];
+    let mut first: Option<VersionText> = None;
+    while !rest.is_empty() {
+        let (this, after) = rest.split_at(end_of_one(rest));
+        rest = after;
+        let said = parse_one(this);
+        match &mut first {
+            None => first = Some(said),
+            Some(first) => first.more |= said != VersionText { more: false, ..first.clone() },
+        }
+    }
+    first.unwrap_or_default()
+}
+
+/// Where another program's text begins: at a version line behind the arguments, or one that names another version than
+/// before; at second arguments.
+fn end_of_one(lines: &[&str]) -> usize {
+    let mut named: Vec<&str> = Vec::new();
+    let mut configured = false;
+    for (at, line) in lines.iter().enumerate() {
+        let line = own_line(line);
+        if let Some(prefix) = VERSIONS.iter().find(|prefix| line.starts_with(**prefix)) {
+            let other = named.iter().any(|known| known.starts_with(prefix) && *known != line);
+            if configured || other {
+                return at;
+            }
+            named.push(line);
+        } else if line.starts_with("configure arguments:") {
+            if configured {
+                return at;
+            }
+            configured = true;
+        }
+    }
+    lines.len()
+}
+
+fn parse_one(lines: &[&str]) -> VersionText {
+    let mut out = VersionText::default();
+    let mut lines = lines.iter().copied().peekable();
     while let Some(line) = lines.next() {
         let line = own_line(line);
-        if ["nginx version: ", "Angie version: ", "Tengine version: "].iter().any(|p| line.starts_with(p)) {
+        if VERSIONS.iter().any(|prefix| line.starts_with(prefix)) {
             out.version_lines.push(line.to_owned());
         } else if let Some(rest) = line.strip_prefix("built by ") {
             let mut rest = rest.trim().to_owned();
@@ -127,15 +172,21 @@ pub fn parse(text: &str) -> VersionText {
             let mut arguments = configure::parse(&raw);
             // A value that is still open, or a line of further options, was broken by whatever carried the text here.
             let mut left = MAX_CONTINUATIONS;
+            let mut before = line;
             while let Some(next) = lines.next_if(|next| {
                 left > 0
                     && !begins_a_part(next)
-                    && (arguments.unterminated || next.trim_start().starts_with("--"))
+                    && (arguments.unterminated
+                        || next.trim_start().starts_with("--")
+                        || holds_an_option(next))
             }) {
                 left -= 1;
-                raw.push(' ');
+                if !is_cut_inside_a_word(before, next) {
+                    raw.push(' ');
+                }
                 raw.push_str(without_continuation(next).trim_start());
                 arguments = configure::parse(&raw);
+                before = next;
             }
             out.arguments = Some(arguments);
             out.configure_raw = Some(raw);
@@ -143,6 +194,21 @@ pub fn parse(text: &str) -> VersionText {
     }
     out.product = version::product(&out.version_lines);
     out
+}
+
+/// Whether a word of the line behind the first is an option of nginx's `configure`, in a line that is no command.
+fn holds_an_option(line: &str) -> bool {
+    let name = |word: &str| word.split('=').next().is_some_and(catalogue::is_configure_option);
+    let mut words = line.split_whitespace();
+    let command = |word: &str| word.contains("configure") || word.ends_with(['$', '#', '%', '>', ':']);
+    words.next().is_some_and(|first| !command(first)) && words.any(name)
+}
+
+/// Whether a terminal of fixed width broke the text where no blank was: a line that ends in a word and one that begins with
+/// neither a blank nor an option.
+fn is_cut_inside_a_word(before: &str, next: &str) -> bool {
+    let ends_in_a_word = !before.ends_with(|c: char| c.is_whitespace() || c == '\\' || c == ':');
+    ends_in_a_word && !next.starts_with(|c: char| c.is_whitespace() || c == '-')
 }
 
 fn begins_a_part(line: &str) -> bool {
@@ -249,6 +315,48 @@ mod tests {
         }
         let broken = parse(&plain.replace(" --", " \\\n    --"));
         assert_eq!((broken.product.as_ref(), args(&broken)), (want.product.as_ref(), args(&want)));
+    }
+
+    #[test]
+    fn facts_of_two_programs_are_not_put_together() {
+        let of = |version: &str, opt: &str| {
+            format!(
+                "nginx version: nginx/{version}\nbuilt by gcc 12.2.0\nconfigure arguments: --with-cc-opt={opt}\n"
+            )
+        };
+        let (one, two) = (of("1.22.1", "-O2"), of("1.27.0", "-O0"));
+        let both = parse(&format!("host-a:\n{one}host-b:\n{two}"));
+        assert!(both.more);
+        assert_eq!(VersionText { more: false, ..both }, parse(&one));
+        // nginx -v and nginx -V of one program, or the same text twice, are one.
+        assert!(!parse(&format!("nginx version: nginx/1.22.1\n{one}")).more);
+        assert!(!parse(&format!("{one}{one}")).more);
+        let arguments = "configure arguments: --with-threads\nconfigure arguments: --with-debug\n";
+        assert!(parse(arguments).more);
+        assert!(
+            !parse("Angie version: Angie/1.5.0\nnginx version: nginx/1.25.3\nconfigure arguments:\n").more
+        );
+    }
+
+    #[test]
+    fn lines_cut_at_the_width_of_a_terminal_are_one() {
+        let plain = "configure arguments: --with-cc-opt='-g -O2 -fstack-protector-strong' --prefix=/usr/share/nginx --conf-path=/etc/nginx/nginx.conf";
+        let want = parse(plain).arguments;
+        for cut in [
+            "configure arguments: --with-cc-opt='-g -O",
+            "configure arguments: --with-cc-opt='-g -O2 -fstack-prot",
+        ] {
+            for second in ["2 -fstack-protector-strong' --prefix=/usr/sha", "ector-strong' --prefix=/usr/sha"]
+            {
+                let Some(rest) = plain.strip_prefix(&format!("{cut}{second}")) else { continue };
+                assert_eq!(parse(&format!("{cut}\n{second}\n{rest}\n$ exit")).arguments, want, "{cut}");
+            }
+        }
+        // A shell's prompt is no argument.
+        for command in ["user@host:~$ ls --color", "# ./configure --with-threads", "./configure --with-debug"]
+        {
+            assert_eq!(parse(&format!("{plain}\n{command}\n")).arguments, want, "{command}");
+        }
     }
 
     #[test]

@@ -105,7 +105,9 @@ pub fn product<S: AsRef<str>>(lines: &[S]) -> Option<Product> {
             let core = version.parse::<Version>().ok().map(|v| base_nginx(v.to_string()));
             ("openresty".to_owned(), core)
         }
-        _ => (name, None),
+        "nginx" | "freenginx" => (name, None),
+        // A name of one's own (`NGINX_VER` edited): the number is that of who gave the name, and may be nginx's or not.
+        _ => (name, Some(Base { name: "nginx".to_owned(), version: None })),
     };
     Some(Product { name, version: Some(version), base, build_text })
 }
@@ -119,7 +121,9 @@ fn named_version(text: &str) -> Option<(String, String, Option<String>)> {
     let (name, rest) = text.split_once('/')?;
     let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
     let (version, rest) = rest.split_at(end);
-    if version.is_empty() || name.is_empty() || name.contains(char::is_whitespace) {
+    // A name of one's own may hold blanks, a sentence with a path in it is none.
+    let odd = name.contains(char::is_whitespace) && !version.starts_with(|c: char| c.is_ascii_digit());
+    if version.is_empty() || name.trim().is_empty() || odd {
         return None;
     }
     let rest = rest.trim();
@@ -179,6 +183,15 @@ mod tests {
         );
         assert_eq!(read("Angie version: Angie/1.1.0"), want("angie", "1.1.0", None, None));
         assert_eq!(read("nginx version: freenginx/1.27.2"), want("freenginx", "1.27.2", None, None));
+        assert_eq!(read("Angie version: Angie PRO/1.5.1"), want("angie", "1.5.1", None, None));
+        assert_eq!(read("nginx version: My Gate/7.3 (eu)"), want("my gate", "7.3", None, Some("eu")));
+        assert_eq!(product(&["nginx version: see the file/path"]), None);
+        let own = product(&["nginx version: MyGate/7.3"]);
+        assert_eq!(
+            nginx_version(own.as_ref()),
+            None,
+            "the number of a name of one's own is no nginx version"
+        );
     }
 
     #[test]

@@ -115,12 +115,12 @@ fn share_of_units(outcome: &Outcome, seen: &Witnessed, judged: &[&Unit]) -> Opti
     })
 }
 
-/// What is suspected of single functions in units of a higher level.
+/// What is suspected of functions in units of a higher level.
 fn suspected(outcome: &Outcome) -> Option<String> {
     let inside: u64 = outcome
         .runs
         .iter()
-        .filter(|run| run.unit.is_some() && run.level == Level::O0 && run.functions == 1)
+        .filter(|run| run.unit.is_some() && run.level == Level::O0)
         .map(|run| run.functions)
         .sum();
     let of = match inside {

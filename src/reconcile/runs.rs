@@ -59,8 +59,8 @@ pub(super) fn locate(seen: &Witnessed) -> Vec<FunctionRun> {
 /// Suspected single functions named one by one; where there are more, it is the level of the whole that is in doubt.
 const SUSPECTS: usize = 8;
 
-/// Functions shaped like `-O0` code in units that recorded a higher level: an attribute or a pragma may have asked for
-/// it (the producer shows neither). They are suspected only, and change no level.
+/// Functions shaped like `-O0` code in units of which words or structure tell a higher level: an attribute or a pragma may
+/// have asked for it (neither is recorded). They are suspected only, and change no level.
 pub(super) fn suspects(seen: &Witnessed, runs: &[FunctionRun]) -> Vec<FunctionRun> {
     let mut shaped = seen.code.functions.iter().filter(|(_, state)| *state == State::O0).peekable();
     if seen.code.whole == Whole::O0 || shaped.peek().is_none() {
@@ -69,7 +69,7 @@ pub(super) fn suspects(seen: &Witnessed, runs: &[FunctionRun]) -> Vec<FunctionRu
     let mut recorded: Vec<(u64, u64, usize)> = Vec::new();
     for (index, (unit, live)) in seen.units.iter().zip(&seen.account.live).enumerate() {
         let above = unit.kind == UnitKind::Source
-            && unit.strength == Strength::Recorded
+            && matches!(unit.strength, Strength::Recorded | Strength::Structural)
             && !matches!(unit.level, Level::O0 | Level::Unknown);
         if above {
             recorded.extend(live.iter().map(|range| (range.start, range.end, index)));

@@ -13,7 +13,7 @@
 //!
 //! Evidence that disagrees means that something is not what it says: an object from a cache that was compiled with other
 //! options, a version text that was edited, a build whose flags did not arrive. If a level that meets the policy hides a
-//! lower one on ground that is at least as firm (recorded, or shown by the code against a declaration), that is an error.
+//! lower one on ground that is at least as firm (recorded, or shown by the code as a whole), that is an error.
 //!
 //! # How to fix
 //!
@@ -34,8 +34,8 @@
 
 use super::check::{Context, Draft, Outcome};
 use super::{Rule, unoptimized_code};
-use crate::compiler::Satisfies;
-use crate::evidence::{Claim, Strength};
+use crate::compiler::{Level, Satisfies};
+use crate::evidence::{Claim, Source, Strength};
 use crate::facts::Conflict;
 use crate::finding::Severity;
 
@@ -85,7 +85,11 @@ fn draft<'a>(context: &Context<'a>, conflict: &Conflict) -> Draft<'a> {
         .iter()
         .filter_map(|claim| claim.quote.as_ref().map(|quote| format!("{}: {quote}", claim.strength.as_str())))
         .collect();
-    let remedy = if conflict.fact.starts_with("optimization") {
+    let about_level = conflict.fact.starts_with("optimization");
+    let remedy = if about_level && conflict.claims.iter().any(is_unoptimized_code) {
+        "rebuild from clean without a compiler cache; if that changes nothing, look for `#pragma GCC optimize` or a flag that \
+         switches the optimizer's passes off: what the code shows is what runs"
+    } else if about_level {
         "rebuild from clean without a compiler cache; the compiler's own record outranks a declaration"
     } else {
         "a text in the file was edited, or is of another build: what the file's own structure shows is what runs"
@@ -101,20 +105,27 @@ fn value(claim: &Claim) -> String {
     claim.value.as_str().map_or_else(|| claim.value.to_string(), str::to_owned)
 }
 
-/// Whether a level that meets the minimum stands against one that does not and is at least as firm: a declaration against
-/// what the code shows, or two records against each other.
+/// Whether a level that meets the minimum stands against one that does not and is at least as firm: a declaration or a
+/// record against what all the code shows, or two records against each other.
 fn hides_lower(context: &Context<'_>, conflict: &Conflict) -> bool {
     let Some(minimum) = &context.policy.optimization.minimum else { return false };
     let firmest = |wanted: Satisfies| {
         let meets = |claim: &&Claim| claim.level().satisfies(minimum.value) == wanted;
-        conflict.claims.iter().filter(meets).map(|claim| rank(claim.strength)).max()
+        conflict.claims.iter().filter(meets).map(rank).max()
     };
     firmest(Satisfies::Yes).is_some_and(|good| firmest(Satisfies::No).is_some_and(|bad| bad >= good))
 }
 
-/// How much a strength weighs here: code that was read outweighs a declaration.
-fn rank(strength: Strength) -> u8 {
-    match strength {
+/// Whether the code itself was seen to be unoptimized. Against a record that is claimed only where nearly all of a sample
+/// is shaped so, which no optimized build was seen to be.
+fn is_unoptimized_code(claim: &Claim) -> bool {
+    claim.source == Source::CodeShape && claim.level() == Level::O0
+}
+
+/// How much a claim weighs here: code that was read outweighs a declaration, and unoptimized code a record of something else.
+fn rank(claim: &Claim) -> u8 {
+    match claim.strength {
+        _ if is_unoptimized_code(claim) => 4,
         Strength::None => 0,
         Strength::Declared => 1,
         Strength::Inferred => 2,
@@ -163,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn two_records_are_an_error_and_a_shape_against_a_record_a_warning() {
+    fn two_records_are_an_error_and_so_is_unoptimized_code_against_a_record() {
         let mut facts = conflict(Level::O2);
         facts.conflicts[0].claims = vec![
             claim("O2", Strength::Recorded, Source::DwarfProducer, "-O2"),
@@ -172,6 +183,10 @@ mod tests {
         assert_eq!(only(&facts, &policy(), ID).severity, Severity::Error);
         facts.conflicts[0].claims[1].strength = Strength::Inferred;
         assert_eq!(only(&facts, &policy(), ID).severity, Severity::Warning);
+        facts.conflicts[0].claims[1].source = Source::CodeShape;
+        let found = only(&facts, &policy(), ID);
+        assert_eq!(found.severity, Severity::Error, "what the code shows is what runs");
+        assert!(found.remedy.as_ref().unwrap().contains("#pragma GCC optimize"), "{:?}", found.remedy);
     }
 
     #[test]

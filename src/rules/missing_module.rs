@@ -36,8 +36,10 @@
 use super::Rule;
 use super::check::{Context, Draft, Outcome};
 use super::nginx_common::{all_dynamic, found, held_against, how_to_add, known_by};
-use crate::facts::Module;
+use crate::evidence::Source;
+use crate::facts::{Module, ModuleOrigin};
 use crate::finding::Severity;
+use crate::nginx::catalogue;
 use crate::policy::{At, Pattern};
 
 /// The rule.
@@ -63,6 +65,16 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
 fn missing<'a>(context: &Context<'a>, modules: &[Module], entry: &'a At<Pattern>) -> Option<Draft<'a>> {
     let text = &entry.value.text;
     let matching = found(modules, &entry.value);
+    if let Some(directory) =
+        unknown_directory(modules).filter(|_| matching.is_empty() && is_third_party(text))
+    {
+        let message = format!("nothing tells whether {text} is in this nginx: {directory} may bring it");
+        let draft = Draft::undetermined(format!("module:{text}"), message)
+            .policy(&entry.at)
+            .module(text.clone())
+            .remedy("give the binary itself: its own table of modules tells");
+        return Some(draft);
+    }
     if matching.is_empty() {
         let (strength, sources) = known_by(modules);
         let draft = Draft::violation(format!("module:{text}"), format!("{text} is not in this nginx"))
@@ -76,6 +88,21 @@ fn missing<'a>(context: &Context<'a>, modules: &[Module], entry: &'a At<Pattern>
         let message = format!("{text} is dynamic: needs load_module, which was not checked");
         Draft::remark(format!("dynamic:{text}"), message).policy(&entry.at)
     })
+}
+
+/// Whether a name is none of nginx's own modules and of those that OpenResty brings along.
+fn is_third_party(text: &str) -> bool {
+    catalogue::symbols_named(text).is_empty()
+}
+
+/// An added directory of which it is not known what modules it holds, where only the configure arguments tell of modules.
+fn unknown_directory(modules: &[Module]) -> Option<&str> {
+    if modules.iter().any(|module| module.sources != [Source::ConfigureArguments]) {
+        return None;
+    }
+    let known = catalogue::module_names();
+    let added = modules.iter().filter(|module| module.origin == ModuleOrigin::ThirdParty);
+    added.map(|module| module.name.as_str()).find(|name| known.binary_search(name).is_err())
 }
 
 #[cfg(test)]
@@ -104,6 +131,49 @@ mod tests {
             Some("configure with --with-http_v2_module; make clean; rebuild")
         );
         assert_eq!(found.status, FindingStatus::Violation);
+    }
+
+    /// What a printed text tells, with these further arguments.
+    fn printed(arguments: &str) -> crate::facts::Facts {
+        let text =
+            format!("nginx version: nginx/1.22.1\nbuilt by gcc 12.2.0\nconfigure arguments: {arguments}\n");
+        let found = crate::nginx::read_text(text.as_bytes()).unwrap();
+        let mut facts = nginx(1, Level::O2);
+        (facts.nginx, facts.product) = (Some(found.nginx), Some(found.product));
+        facts
+    }
+
+    #[test]
+    fn the_remedy_names_the_part_of_the_server_that_is_needed() {
+        let remedy = |arguments: &str, module: &str| {
+            only(&printed(arguments), &requires(&[module]), ID).remedy.clone().unwrap()
+        };
+        let of =
+            |arguments: &str, module: &str| remedy(arguments, module).replace("; make clean; rebuild", "");
+        assert_eq!(of("", "stream_ssl"), "configure with --with-stream --with-stream_ssl_module");
+        assert_eq!(of("--with-stream", "stream_ssl"), "configure with --with-stream_ssl_module");
+        assert_eq!(of("", "stream_core"), "configure with --with-stream");
+        assert_eq!(of("", "stream_map"), "configure with --with-stream");
+        let off = "--with-stream --without-stream_map_module";
+        assert_eq!(of(off, "stream_map"), "configure without --without-stream_map_module");
+        assert_eq!(
+            of("--without-http", "http_gzip_static"),
+            "configure with --with-http_gzip_static_module, and without --without-http"
+        );
+        assert_eq!(
+            of("--without-http", "http_proxy"),
+            "it is there by default: configure without --without-http"
+        );
+    }
+
+    #[test]
+    fn a_directory_of_which_nothing_is_known_leaves_a_third_party_module_open() {
+        let status =
+            |arguments: &str, module: &str| only(&printed(arguments), &requires(&[module]), ID).status;
+        assert_eq!(status("--add-module=/x/own-gate", "http_js"), FindingStatus::Undetermined);
+        assert_eq!(status("--add-module=/x/own-gate", "http_v2"), FindingStatus::Violation);
+        assert_eq!(status("--add-module=/x/ngx_brotli", "http_js"), FindingStatus::Violation);
+        assert_eq!(status("--with-threads", "http_js"), FindingStatus::Violation);
     }
 
     #[test]

@@ -103,9 +103,29 @@ pub fn how_to_add(context: &Context<'_>, pattern: &Pattern) -> String {
     const REBUILD: &str = "; make clean; rebuild";
     let product = context.facts.product.as_ref();
     let version = nginx_version(product);
+    let symbol = catalogue::symbols_named(&pattern.text).first().copied().unwrap_or_default();
+    let arguments = context.facts.nginx.as_ref().and_then(|nginx| nginx.configure_arguments.as_deref());
+    // Without its part of the server a module is not compiled, whatever its own option says (`auto/options`).
+    let given = |name: &str| arguments.unwrap_or_default().iter().any(|argument| argument.name == name);
+    let part = ["stream", "mail"].into_iter().find(|part| symbol.starts_with(&format!("ngx_{part}_")));
+    let part =
+        part.map(|part| format!("--with-{part}")).filter(|option| arguments.is_some() && !given(option));
+    let without = symbol.starts_with("ngx_http_") && given("--without-http");
+    let row = catalogue::known(symbol);
+    let off = row.and_then(|row| row.without.iter().map(|(option, _)| *option).find(|option| given(option)));
     match catalogue::remedy(&pattern.text, family(product), version) {
-        Some(catalogue::Remedy::Add(option)) => format!("configure with {option}{REBUILD}"),
+        Some(catalogue::Remedy::Add(option)) if given(option) && off.is_some() => {
+            format!("configure without {}{REBUILD}", off.unwrap_or_default())
+        }
+        Some(catalogue::Remedy::Add(option)) if without => {
+            format!("configure with {option}, and without --without-http{REBUILD}")
+        }
+        Some(catalogue::Remedy::Add(option)) => match part.filter(|part| part != option) {
+            Some(part) => format!("configure with {part} {option}{REBUILD}"),
+            None => format!("configure with {option}{REBUILD}"),
+        },
         Some(catalogue::Remedy::Drop(option)) => {
+            let option = if without && !given(option) { "--without-http" } else { option };
             format!("it is there by default: configure without {option}{REBUILD}")
         }
         Some(catalogue::Remedy::NeedsVersion(least)) => format!("it exists from nginx {least} on: upgrade"),

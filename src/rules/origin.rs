@@ -114,11 +114,15 @@ fn is_debug_option(flag: &str) -> bool {
     matches!(flag, "-g" | "-g0" | "-g1" | "-g2" | "-g3" | "-ggdb" | "-ggdb3")
 }
 
-/// Configure arguments that hold a `-O`, as nginx prints them (quoted only where they hold a space).
+/// Configure arguments in force that hold a `-O`, as nginx prints them (quoted only where they hold a space). Of an argument
+/// given twice the last one counts (`auto/options`).
 fn optimizing_arguments(arguments: &[ConfigureArgument]) -> Vec<String> {
+    let in_force = |at: usize, name: &str| !arguments.iter().skip(at + 1).any(|later| later.name == name);
     arguments
         .iter()
-        .filter(|argument| is_compiler_option(&argument.name))
+        .enumerate()
+        .filter(|(at, argument)| is_compiler_option(&argument.name) && in_force(*at, &argument.name))
+        .map(|(_, argument)| argument)
         .filter_map(|argument| {
             let value = argument.value.as_deref()?;
             split_shell(value).iter().any(|word| level_of(word).is_some()).then(|| {
@@ -376,6 +380,17 @@ mod tests {
         assert!(said(&facts, Level::O0).starts_with("--with-cc-opt says -O2, so something behind it"));
         let facts = with_flags(&["-g"], Level::O0, Some("-O2"));
         assert!(said(&facts, Level::O0).contains("by a Makefile of their own"));
+    }
+
+    #[test]
+    fn of_an_argument_given_twice_the_last_is_quoted() {
+        let list = [
+            argument("--with-cc-opt", Some("-O0")),
+            argument("--with-pcre-opt", Some("-O3 -g")),
+            argument("--with-cc-opt", Some("-Wno-ignored-qualifiers")),
+        ];
+        assert_eq!(optimizing_arguments(&list), ["--with-pcre-opt='-O3 -g'"]);
+        assert_eq!(optimizing_arguments(&list[..1]), ["--with-cc-opt=-O0"]);
     }
 
     #[test]

@@ -41,8 +41,8 @@
 //!
 //! # Limits
 //!
-//! A single function that an attribute or a pragma keeps at -O0 is only suspected, and a warning at most. Shapes tell
-//! -O0 from optimized code; they seldom tell one optimized level from another.
+//! Functions that an attribute or a pragma keeps at -O0 in a unit that records more are only suspected, and a warning at
+//! most; a sample finds them, so few may stay unseen. Shapes tell -O0 from optimized code; they seldom tell one optimized level from another.
 
 use super::check::{Context, Draft, Kindness, Outcome, UnitHit, listed};
 use super::{Rule, levels, origin};
@@ -330,7 +330,9 @@ fn about_suspects<'a>(context: &Context<'a>, minimum: &At<Level>) -> Option<Draf
     }
     let functions = runs.iter().fold(0_u64, |sum, run| sum.saturating_add(run.functions));
     let names: Vec<String> = runs.iter().filter_map(|run| run.name.clone()).collect();
-    let named = if names.is_empty() { String::new() } else { format!(" ({})", listed(&names, 3)) };
+    let shown: Vec<String> =
+        runs.iter().filter_map(|run| Some(with_those_after(run, run.name.as_ref()?))).collect();
+    let named = if shown.is_empty() { String::new() } else { format!(" ({})", listed(&shown, 3)) };
     let number = units.len() as u64;
     let draft = Draft::about_units(Kindness::Violation, "function", units, move |_| {
         format!(
@@ -350,6 +352,14 @@ fn about_suspects<'a>(context: &Context<'a>, minimum: &At<Level>) -> Option<Draf
     draft.functions = names;
     draft.ranges = ranges;
     Some(draft)
+}
+
+/// The name of a run's first function, and how many come after it.
+fn with_those_after(run: &FunctionRun, name: &str) -> String {
+    match run.functions {
+        0 | 1 => name.to_owned(),
+        more => format!("{name} and {} after it", grouped(more - 1)),
+    }
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 mod installed;
+mod loader;
 pub(super) use installed::{DELETED, opened, read};
 
 /// Flag of a kernel thread in `/proc/N/stat` (`PF_KTHREAD` in `include/linux/sched.h`).
@@ -81,6 +82,11 @@ pub enum Absent {
     /// Not permitted to those who may read all others.
     #[error("not permitted, though CAP_SYS_PTRACE is in force: {FORBIDDEN}")]
     Forbidden,
+    /// The dynamic loader was started by name, and the program that it runs cannot be had.
+    #[error(
+        "its file is the dynamic loader, and the program that this runs cannot be read ({0}): audit that program's file"
+    )]
+    BehindLoader(String),
     /// Anything else.
     #[error("{0}")]
     Other(#[from] OpenError),
@@ -196,13 +202,21 @@ pub fn open(pid: u32, limits: &Limits) -> Result<Running, Absent> {
         }
     };
     let root = folder.join("root");
-    let own_root = is_own_root(&folder);
+    let (own_mounts, own_root) = (is_own_mounts(&folder), is_own_root(&folder));
     let line = command_line(&folder).unwrap_or_default();
     let parent =
         runs_the_same(before.parent, identity).then(|| command_line(&proc_of(before.parent))).flatten();
     let directory = std::fs::read_link(folder.join("cwd")).ok();
     let lines = [Some(&line), parent.as_ref()].into_iter().flatten();
-    let file = installed::named_file(&text, identity, &root, lines, directory.as_deref());
+    let mut file = installed::named_file(&text, identity, &root, own_mounts, lines, directory.as_deref());
+    let (mut input, mut identity) = (input, identity);
+    if loader::is_loader(&file.place) {
+        let found = loader::program(pid, before.start, identity, &root, &line, directory.as_deref());
+        let loaded = found.unwrap_or_else(|| Err("which one is not told".to_owned()));
+        let loaded = loaded.map_err(Absent::BehindLoader)?;
+        (input, identity) = (loaded.input.clone(), loaded.identity);
+        file = loaded.into();
+    }
     Ok(Running {
         process: Process {
             pid,
@@ -247,10 +261,14 @@ fn shown(line: &[u8]) -> Option<String> {
 /// Whether a process sees the same files as this program does: same mounts, same root.
 fn is_own_root(folder: &Path) -> bool {
     let link = |path: &Path| std::fs::read_link(path).ok();
+    is_own_mounts(folder) && link(&folder.join("root")) == link(Path::new("/proc/self/root"))
+}
+
+/// Whether a process sees the same mounts, though it may have another root (`chroot`).
+fn is_own_mounts(folder: &Path) -> bool {
+    let link = |path: &Path| std::fs::read_link(path).ok();
     let mounts = link(&folder.join("ns/mnt"));
-    mounts.is_some()
-        && mounts == link(Path::new("/proc/self/ns/mnt"))
-        && link(&folder.join("root")) == link(Path::new("/proc/self/root"))
+    mounts.is_some() && mounts == link(Path::new("/proc/self/ns/mnt"))
 }
 
 fn build_id(input: Input, limits: &Limits) -> Option<String> {

@@ -31,3 +31,13 @@ gcc -fPIC -O2 -DPART=1 -c -o part1.o shapes.c
 gcc -fPIC -O0 -DPART=2 -c -o part2.o shapes.c
 gcc $LINK -o "$OUT/gcc-mixed" part1.o part2.o
 rm -f part1.o part2.o
+# one file of a program unoptimized by a pragma, which no record tells
+MAP="-ffile-prefix-map=$PWD=/w -g"
+for cc in gcc clang-16; do
+  $cc $MAP -fPIC -O2 -DPART=1 -c -o part1.o shapes.c
+  $cc $MAP -fPIC -O2 -DPART=2 -c -o part2.o pragma.c
+  $cc ${LINK% -s} -o "$OUT/pragma-$cc" part1.o part2.o
+done
+# all of it
+gcc $MAP -fPIC -O2 ${LINK% -s} -o "$OUT/pragma-all" pragma.c
+rm -f part1.o part2.o

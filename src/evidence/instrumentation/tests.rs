@@ -26,6 +26,8 @@ fn every_name_that_is_noted_is_looked_for() {
         "__cyg_profile_func_enter",
         "__cyg_profile_func_exit",
         "LLVMFuzzerTestOneInput",
+        "LLVMFuzzerRunDriver",
+        "__sanitizer_cov_pcs_init",
         "__assert_fail",
         "__assert_perror_fail",
         "__assert2",
@@ -51,6 +53,13 @@ fn sanitizers_are_named() {
         assert_eq!(value, expected, "{name}");
         assert_eq!(held.strength, Strength::Structural, "{name}");
     }
+}
+
+#[test]
+fn a_fuzz_target_is_no_sanitizer_s_until_something_drives_it() {
+    let value = |name: &str| instrumentation(name).sanitizers.value;
+    assert_eq!(value("fuzz-target.so"), Some(vec![]));
+    assert_eq!(value("fuzz-driven.so"), Some(vec!["fuzzer".to_owned()]));
 }
 
 #[test]

@@ -104,5 +104,7 @@ fn directories() {
     assert_eq!(symbols_of_directory("/src/ngx_brotli/").len(), 2);
     assert_eq!(directory_stem("../ngx_lua-0.10.5"), "ngx_lua");
     assert_eq!(directory_stem("/x/headers-more-nginx-module"), "headers-more-nginx-module");
+    assert_eq!(symbols_of_directory("../njs-0.8.4/nginx"), ["ngx_http_js_module", "ngx_stream_js_module"]);
+    assert_eq!(directory_stem("/src/my-gate/nginx/"), "nginx");
     assert!(symbols_of_directory("").is_empty());
 }

@@ -46,7 +46,14 @@ pub(super) fn identity(out: &mut String, facts: &Facts) {
             let _ = write!(text, " ({build})");
         }
         if let Some(base) = &product.base {
-            let _ = write!(text, ", on {} {}", base.name, base.version.as_deref().unwrap_or("?"));
+            match &base.version {
+                Some(version) => {
+                    let _ = write!(text, ", on {} {version}", base.name);
+                }
+                None => {
+                    let _ = write!(text, ", on a version of {} that is not told", base.name);
+                }
+            }
         }
         parts.push(text);
     }

@@ -4,7 +4,7 @@ use super::{GREEN, RED, YELLOW, paint, terminal};
 use crate::compiler::Level;
 use crate::evidence::{Claim, Scope, Source, Strength};
 use crate::facts::{Bound, Facts, Optimization, Status};
-use crate::wording::{grouped, percent};
+use crate::wording::{grouped, percent, plural};
 use std::fmt::Write as _;
 
 /// The line, in its colour. None if the target was not read at all, which its problems say.
@@ -49,11 +49,16 @@ pub(super) fn headline(facts: &Facts) -> Option<String> {
     Some(format!("{}{rest}", paint(style, &terminal(&words))))
 }
 
-/// Who says that it is unoptimized: the record outranks others, but the answer does not hide them.
+/// Who says that it is unoptimized, or a part of it: the record outranks others, but the answer does not hide them.
 fn contradiction(facts: &Facts) -> Option<String> {
     let level = |claim: &&Claim| claim.fact == "optimization.level" && claim.level() == Level::O0;
-    let claim = facts.conflicts.iter().flat_map(|conflict| &conflict.claims).find(level)?;
-    Some(format!("{} says -O0", claim.source.as_str()))
+    if let Some(claim) = facts.conflicts.iter().flat_map(|conflict| &conflict.claims).find(level) {
+        return Some(format!("{} says -O0", claim.source.as_str()));
+    }
+    // A single function is told in the reason; several in a row are a part of the program.
+    let runs = facts.functions.runs.iter().filter(|run| run.level == Level::O0 && run.functions > 1);
+    let functions = runs.fold(0u64, |sum, run| sum.saturating_add(run.functions));
+    (functions > 0).then(|| format!("{} are shaped like -O0", plural(functions, "function")))
 }
 
 /// What keeps the answer from being one about the whole, unless it is a mere remnant.

@@ -27,17 +27,35 @@ pub(super) struct NamedFile {
     pub(super) on_disk: Option<Input>,
 }
 
+impl From<super::loader::Loaded> for NamedFile {
+    fn from(loaded: super::loader::Loaded) -> Self {
+        let replaced = loaded.replaced || loaded.on_disk.is_some();
+        Self {
+            place: loaded.place,
+            started_as: None,
+            deleted: replaced,
+            same: if loaded.replaced { loaded.on_disk.as_ref().map(|_| false) } else { Some(!replaced) },
+            on_disk: if replaced { loaded.on_disk } else { Some(loaded.input) },
+        }
+    }
+}
+
 /// What is at the name of a running program. `lines` are command lines that it was started by, `directory` is the one
-/// that it is in.
+/// that it is in, `own_mounts` tells whether it sees the mounts that this program sees.
 pub(super) fn named_file<'a>(
     text: &Path,
     identity: (u64, u64),
     root: &Path,
+    own_mounts: bool,
     mut lines: impl Iterator<Item = &'a Vec<u8>>,
     directory: Option<&Path>,
 ) -> NamedFile {
-    // The name is seen from the reader's root or, for a process that has another root, from there.
+    // The name is seen from the reader's root, whatever root the process has, as long as both see the same mounts; for a
+    // process in another mount namespace from the root there.
     let at = |place: &Path| -> Option<(Input, (u64, u64))> {
+        if own_mounts && let Some(found) = opened(place) {
+            return Some(found);
+        }
         let inside = read(open_inside(root, place).map(|(file, _)| file));
         match inside {
             Some((input, found)) if found == identity => Some((input, found)),
@@ -48,14 +66,22 @@ pub(super) fn named_file<'a>(
     if let Some((input, found)) = &whole
         && *found == identity
     {
+        let base = directory.unwrap_or(Path::new("/"));
         let moved = lines.find_map(|line| {
             let started = started_by(line)?;
-            let name = moved_from(text, started)?;
-            let (input, beside) = at(&name)?;
             // It may have been started through a link, which leads to the running file still, or by now to something
             // that has to do with neither file.
-            let given = directory.unwrap_or(Path::new("/")).join(started);
-            let given = at(&given).map(|(_, found)| found);
+            let given = base.join(started);
+            let there = at(&given);
+            if let Some((input, found)) = &there
+                && *found != identity
+                && leads_on(&given, started, text)
+            {
+                return Some((input.clone(), given));
+            }
+            let name = moved_from(text, started)?;
+            let (input, beside) = at(&name)?;
+            let given = there.map(|(_, found)| found);
             let by_link = given == Some(identity) || (started.is_absolute() && given != Some(beside));
             (beside != identity && !by_link).then_some((input, name))
         });
@@ -110,6 +136,21 @@ fn started_by(line: &[u8]) -> Option<&Path> {
         _ => first,
     };
     Some(Path::new(OsStr::from_bytes(first)))
+}
+
+/// Whether a name that a program was started by goes through a link to a file of the running one's own name elsewhere:
+/// `current/bin/server` of releases that lie side by side. Wrappers have another name than what they start.
+fn leads_on(given: &Path, started: &Path, running: &Path) -> bool {
+    let has_a_place = started.components().nth(1).is_some();
+    has_a_place
+        && started.file_name() == running.file_name()
+        && given.canonicalize().is_ok_and(|real| real != running && real.file_name() == running.file_name())
+        && !is_own_place(given)
+}
+
+/// Whether a path is free of links, but for `.` and `..` in it.
+fn is_own_place(path: &Path) -> bool {
+    path.ancestors().all(|part| !part.is_symlink())
 }
 
 /// The name that a program's file had, if it was moved aside since it was started: its own name with a usual ending.

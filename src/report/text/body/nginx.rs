@@ -4,6 +4,7 @@ use crate::facts::{ConfigChoice, Facts, Linkage, Module, ModuleOrigin, Nginx};
 use crate::nginx::config::GIVEN;
 use crate::nginx::features;
 use crate::report::text::{BOLD, Options, labelled, paint, terminal};
+use crate::wording::plural;
 use std::fmt::Write as _;
 
 /// Modules, what the build is able to do, its configuration and how it was configured.
@@ -36,7 +37,9 @@ pub(super) fn nginx(out: &mut String, facts: &Facts, options: Options) {
                 }
             }
             labelled(out, 0, "modules", &terminal(&line), options);
-            labelled(out, 0, "has", &present(modules), options);
+            if !is_module_file(facts) {
+                labelled(out, 0, "has", &present(modules), options);
+            }
             if options.verbose {
                 let all: Vec<&str> = modules.iter().map(|m| m.name.as_str()).collect();
                 labelled(out, 0, "", &terminal(&all.join(" ")), options);
@@ -49,6 +52,8 @@ pub(super) fn nginx(out: &mut String, facts: &Facts, options: Options) {
     able(out, nginx, options);
     configuration(out, nginx, options);
     match &nginx.configure_arguments {
+        // They are in the server.
+        None if is_module_file(facts) => {}
         None => labelled(out, 0, "configured", "unknown: no configure arguments in the file", options),
         Some(arguments) => {
             // How it was compiled; modules are named above, and paths are one option away.
@@ -70,7 +75,9 @@ pub(super) fn nginx(out: &mut String, facts: &Facts, options: Options) {
                 .collect();
             match arguments.len() - list.len() {
                 0 => {}
-                more if list.is_empty() => list.push(format!("{more} arguments (-v shows them)")),
+                more if list.is_empty() => {
+                    list.push(format!("{} (-v shows them)", plural(more as u64, "argument")))
+                }
                 more => list.push(format!("and {more} more (-v shows all)")),
             }
             let text = if list.is_empty() { "no arguments".to_owned() } else { list.join(" ") };
@@ -124,14 +131,18 @@ fn able(out: &mut String, nginx: &Nginx, options: Options) {
 pub(in crate::report::text) fn nginx_summary(out: &mut String, facts: &Facts, options: Options) {
     let Some(nginx) = &facts.nginx else { return };
     let Some(modules) = &nginx.modules else { return };
-    // What a dynamic module lacks is in the server that loads it.
-    if facts.product.as_ref().is_some_and(|product| product.name == "nginx-module") {
+    if is_module_file(facts) {
         return;
     }
     let unchecked =
         if nginx.config.is_none() { " · configuration not checked: no --nginx-conf" } else { "" };
     labelled(out, 0, "has", &format!("{}{unchecked}", present(modules)), options);
     configuration(out, nginx, options);
+}
+
+/// Whether the file is a dynamic module: what that lacks is in the server that loads it.
+fn is_module_file(facts: &Facts) -> bool {
+    facts.product.as_ref().is_some_and(|product| product.name == "nginx-module")
 }
 
 /// The modules people ask for first: which are compiled in, and which are not.
