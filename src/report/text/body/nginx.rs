@@ -76,7 +76,7 @@ pub(super) fn nginx(out: &mut String, facts: &Facts, options: Options) {
             match arguments.len() - list.len() {
                 0 => {}
                 more if list.is_empty() => {
-                    list.push(format!("{} (-v shows them)", plural(more as u64, "argument")))
+                    list.push(format!("{} (-v shows them)", plural(more as u64, "argument")));
                 }
                 more => list.push(format!("and {more} more (-v shows all)")),
             }
