@@ -69,9 +69,16 @@ fn programs_of_packages_are_named_by_package_and_member() {
     let directory = tempfile::tempdir().expect("a directory");
     let data = tar(&[("./usr/sbin/nginx", &program()), ("./usr/share/doc/x", b"text\n")]);
     let mut targets = vec![write(directory.path(), "plain.tar", &data)];
-    for (tool, ending) in [("gzip", "gz"), ("xz", "xz"), ("zstd", "zst")] {
+    for (tool, ending) in
+        [("gzip", "gz"), ("xz", "xz"), ("zstd", "zst"), ("bzip2", "bz2"), ("lzma", "lzma"), ("lz4", "lz4")]
+    {
         let Some(bytes) = compressed(tool, &data) else { continue };
         targets.push(write(directory.path(), &format!("a.tar.{ending}"), &bytes));
+        let inner = tar(&[(&format!("inner.tar.{ending}"), &bytes)]);
+        let inner = write(directory.path(), &format!("{ending}.tar"), &inner);
+        let (status, report) = json(["inspect".as_ref(), inner.as_os_str()]);
+        let member = format!("/inner.tar.{ending}!/usr/sbin/nginx");
+        assert_eq!((status, &report["targets"][0]["member"]), (0, &member.into()));
         let name = format!("data.tar.{ending}");
         let deb = ar(&[("debian-binary", b"2.0\n"), ("control.tar.gz", b""), (&name, &bytes)]);
         targets.push(write(directory.path(), &format!("{ending}.deb"), &deb));

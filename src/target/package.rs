@@ -15,6 +15,7 @@ use std::path::Path;
 
 mod contents;
 mod cpio;
+mod frames;
 mod layers;
 mod names;
 mod room;
@@ -81,10 +82,10 @@ pub fn open(subject: Subject, limits: &Limits) -> Result<Package, Box<Subject>> 
     // Standard input can be read only once. A file is not held open: there may be more of them than a process may have.
     let kept = (subject.origin == Origin::Stdin).then(|| input.clone());
     let subject = Subject { input: subject.input.clone().or(kept), ..subject };
-    let Some(kind) = kind(&input) else {
+    let room = &Room::new(limits);
+    let Some(kind) = kind(&input, room) else {
         return Err(Box::new(subject));
     };
-    let room = &Room::new(limits);
     let mut contents = read(&input, kind, room);
     // One compressed file is that file.
     if let Some(single) = contents.single {
@@ -117,7 +118,7 @@ fn nested(mut outer: Contents, room: &Room) -> Contents {
     let mut found = Vec::new();
     let mut ids = outer.found.len();
     for mut one in std::mem::take(&mut outer.found) {
-        let (inner, kind) = match one.bytes.as_ref().map(|input| (input.clone(), kind(input))) {
+        let (inner, kind) = match one.bytes.as_ref().map(|input| (input.clone(), kind(input, room))) {
             Ok((input, Some(kind))) => (input, kind),
             Ok(_) if one.is_program => {
                 found.push(one);
@@ -179,7 +180,7 @@ enum Deeper {
 }
 
 fn deeper(input: &Input, room: &Room) -> Deeper {
-    match kind(input) {
+    match kind(input, room) {
         None => Deeper::Nothing,
         Some(Kind::Stream) => {
             let mut start = Vec::new();
@@ -190,7 +191,7 @@ fn deeper(input: &Input, room: &Room) -> Deeper {
             if start.starts_with(&object::elf::ELFMAG) {
                 return Deeper::Program;
             }
-            match kind(&Input::memory(start)) {
+            match kind_of(&start) {
                 None | Some(Kind::Stream) => Deeper::Nothing,
                 Some(_) => Deeper::Package,
             }
@@ -266,17 +267,21 @@ enum Kind {
     Deb,
     Rpm,
     Tar,
-    /// Compressed with gzip, xz, Zstandard or bzip2.
+    /// Compressed.
     Stream,
 }
 
 /// Bytes of a file by which it is recognised.
 pub(super) const START: usize = 512;
 
-fn kind(input: &Input) -> Option<Kind> {
+fn kind(input: &Input, room: &Room) -> Option<Kind> {
     let mut start = [0; START];
     let got = input.read_at(0, &mut start).ok()?;
-    kind_of(start.get(..got)?)
+    let start = start.get(..got)?;
+    kind_of(start).or_else(|| {
+        let lzma = stream::may_be_lzma(start) && !contents::is_program(start);
+        (lzma && stream::holds_something(input, room)).then_some(Kind::Stream)
+    })
 }
 
 fn kind_of(start: &[u8]) -> Option<Kind> {
@@ -301,10 +306,11 @@ fn kind_of(start: &[u8]) -> Option<Kind> {
 fn deb(input: &Input, room: &Room) -> Contents {
     let members = archive::read(input, &room.limits).map(|archive| archive.members).unwrap_or_default();
     let data = members.into_iter().find(|member| member.name.starts_with(b"data.tar"));
-    let Some(input) = data.and_then(|member| member.input) else {
+    let Some((input, name)) = data.and_then(|member| Some((member.input?, member.name))) else {
         return Contents::damaged("the package has no data.tar".to_owned());
     };
-    let contents = match stream::open(&input, room) {
+    let codec = if name.ends_with(b".lzma") { "lzma" } else { "" };
+    let contents = match stream::open_named(&input, codec, room) {
         Ok(stream) => contents::of_stream(stream, room),
         Err(error) => Contents::damaged(error.to_string()),
     };

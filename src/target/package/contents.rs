@@ -232,7 +232,7 @@ pub(super) fn clean(name: &[u8]) -> Result<String, &'static str> {
 }
 
 /// Whether an entry's file is kept: by what it begins with.
-fn is_program(start: &[u8]) -> bool {
+pub(super) fn is_program(start: &[u8]) -> bool {
     start.starts_with(&object::elf::ELFMAG)
         || (start.starts_with(&object::archive::MAGIC) && !start.starts_with(b"!<arch>\ndebian-binary"))
 }
@@ -241,6 +241,7 @@ fn is_package(start: &[u8]) -> bool {
     start.starts_with(b"!<arch>\ndebian-binary")
         || start.starts_with(super::rpm::MAGIC)
         || super::stream::is_compressed(start)
+        || super::stream::may_be_lzma(start)
         || is_tar(start)
 }
 

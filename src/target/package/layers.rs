@@ -113,7 +113,7 @@ fn of_layer(layer: &str, by_name: &HashMap<&str, &Found>, room: &Room) -> Conten
         Some(Err(why)) => return Contents::damaged(format!("the layer {layer}: {why}")),
         Some(Ok(input)) => input,
     };
-    let contents = match kind(input) {
+    let contents = match kind(input, room) {
         Some(Kind::Tar) => contents::of_plain(input, room),
         _ => match stream::open(input, room) {
             Ok(stream) => contents::of_stream(stream, room),

@@ -81,6 +81,52 @@ fn frames_without_data_are_passed_over() {
     );
 }
 
+fn lz4(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = lz4_flex::frame::FrameEncoder::new(Vec::new());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// An lzma file without compression to speak of: of zeros, which the range coder says in bytes of zero.
+fn lzma_of_zeros(size: u64, dictionary: u32) -> Vec<u8> {
+    [&[0x5d][..], &dictionary.to_le_bytes(), &size.to_le_bytes(), &[0; 4096]].concat()
+}
+
+#[test]
+fn frames_of_lz4_are_read_to_the_last_and_a_missing_end_is_damage() {
+    let plain = tar(&[("bin/a", ELF), ("bin/b", ELF)]);
+    let skippable = [0x5f, 0x2a, 0x4d, 0x18, 2, 0, 0, 0, 1, 1];
+    let (first, second) = plain.split_at(700);
+    let frames = [&lz4(first), &skippable[..], &lz4(second)].concat();
+    let wanted = (vec!["/bin/a".to_owned(), "/bin/b".to_owned()], vec![]);
+    assert_eq!(seen(frames.clone(), &Limits::default()), wanted);
+    assert_eq!(seen(lz4(&plain), &Limits::default()), wanted);
+    assert_eq!(seen(tar(&[("x.tar.lz4", &lz4(&plain))]), &Limits::default()).0.len(), 2);
+    // Cut where a block would follow: there the format could end, but for the mark that is missing.
+    let cut = lz4(&plain[..1024]);
+    let package = open_bytes(cut[..cut.len() - 4].to_vec(), &Limits::default()).unwrap();
+    let refused: Vec<&str> = package.subjects.iter().filter_map(|one| one.refused.as_deref()).collect();
+    assert!(refused.iter().any(|why| why.contains("its LZ4 data is cut off")), "{refused:?}");
+    let big = lz4(&tar(&[("good", ELF), ("zeros", &vec![0; 1 << 20]), ("late", ELF)]));
+    let (found, refused) = seen(big, &Limits { package_bytes: 64 << 10, ..Limits::default() });
+    assert_eq!(found, ["/good"]);
+    assert!(refused[0].1.contains("65536 bytes when decompressed"), "{refused:?}");
+}
+
+#[test]
+fn what_only_looks_like_lzma_is_no_package_and_no_damage() {
+    for (size, dictionary) in [(4096, 1 << 16), (u64::MAX, 3 << 22), (1 << 30, 1 << 31), (4096, u32::MAX)] {
+        let bytes = lzma_of_zeros(size, dictionary);
+        assert!(stream::may_be_lzma(&bytes), "{size} {dictionary}");
+        assert!(open_bytes(bytes.clone(), &Limits::default()).is_err());
+        let package = open_bytes(tar(&[("data", &bytes), ("a", ELF)]), &Limits::default()).unwrap();
+        assert_eq!((package.subjects.len(), package.skipped), (1, 1));
+    }
+    for bytes in [lzma_of_zeros(0, 1 << 16), lzma_of_zeros(9, 5 << 16), lzma_of_zeros(9, 0), vec![0x5d]] {
+        assert!(!stream::may_be_lzma(&bytes));
+    }
+}
+
 #[test]
 fn programs_are_found_in_place_and_in_streams() {
     let plain = tar(&[("./usr/sbin/nginx", ELF), ("./etc/nginx.conf", b"events {}\n"), ("bin/a", ELF)]);
