@@ -54,7 +54,7 @@ pub struct Options {
 /// Audits one target. Nothing that is wrong with it is an error here: problems are facts.
 pub fn audit(subject: &Subject, options: &Options) -> Facts {
     let mut facts = blank(subject);
-    let input = match subject.open(options.limits.stream_bytes) {
+    let input = match subject.open(&options.limits) {
         Ok(input) => input,
         Err(error) => return failed(facts, "unreadable", error.to_string()),
     };

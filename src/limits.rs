@@ -78,7 +78,7 @@ limits! {
     archive_members: usize = 100_000, Count, "`too-many-members`";
     /// Longest text taken for what `nginx -V` prints.
     text_bytes: u64 = 1 << 20, Bytes, "`not-elf`";
-    /// Largest file on standard input, or program of a package.
+    /// Largest file on standard input, program of a package, or compressed program.
     stream_bytes: u64 = 1 << 30, Bytes, "`unreadable`";
     /// Bytes read of one package or layer after decompression; of all that is inside one target, four times as many.
     /// Programs out of compressed packages are kept in an unnamed temporary file of at most so many bytes.

@@ -104,6 +104,39 @@ fn programs_of_packages_are_named_by_package_and_member() {
 }
 
 #[test]
+fn compressed_programs_are_met_in_a_walk_and_named_by_their_paths() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let bytes = program();
+    let mut names = Vec::new();
+    for (tool, ending) in [("gzip", "gz"), ("xz", "xz"), ("zstd", "zst"), ("bzip2", "bz2"), ("lz4", "lz4")] {
+        let Some(packed) = compressed(tool, &bytes) else { continue };
+        names.push(write(directory.path(), &format!("module.ko.{ending}"), &packed).display().to_string());
+        let text = compressed(tool, b"a text").expect("compressed before");
+        write(directory.path(), &format!("text.{ending}"), &text);
+    }
+    names.sort();
+    let (status, report) = json(["inspect".as_ref(), directory.path().as_os_str()]);
+    assert_eq!((status, &report["summary"]["skipped"]), (0, &names.len().into()), "{report}");
+    for (facts, name) in report["targets"].as_array().expect("a list").iter().zip(&names) {
+        assert_eq!((facts["path"].as_str(), &facts["origin"]), (Some(name.as_str()), &"directory".into()));
+        assert_eq!((&facts["optimization"]["level"], &facts["member"]), (&"O2".into(), &().into()));
+        let (status, one) = json(["inspect", name]);
+        assert_eq!((status, &one["targets"][0]["path"]), (0, &name.as_str().into()));
+        assert_eq!(one["targets"][0]["optimization"], facts["optimization"]);
+    }
+    assert_eq!(report["targets"].as_array().map(Vec::len), Some(names.len()));
+    // More than a program may have, and one that is cut off: lines of their own, the others are audited.
+    let limited = run(["inspect", "--limit", "stream-bytes=100", directory.path().to_str().expect("a name")]);
+    assert_eq!(limited.status, 2);
+    assert!(limited.stderr.contains("module.ko.gz: more than 100 bytes"), "{}", limited.stderr);
+    let gzip = compressed("gzip", &bytes).expect("gzip is everywhere");
+    write(directory.path(), "cut.ko.gz", &gzip[..gzip.len() / 2]);
+    let (status, cut) = json(["inspect".as_ref(), directory.path().as_os_str()]);
+    assert_eq!((status, &cut["summary"]["failed"]), (2, &1.into()));
+    assert_eq!(cut["targets"][0]["problems"][0]["message"], "its gzip data is cut off");
+}
+
+#[test]
 fn a_hostile_entry_is_refused_by_name_and_the_rest_is_audited() {
     let directory = tempfile::tempdir().expect("a directory");
     let inside = directory.path().join("inside");

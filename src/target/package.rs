@@ -10,7 +10,6 @@ use crate::facts::Origin;
 use crate::image::{Input, archive};
 use crate::limits::Limits;
 use std::collections::HashSet;
-use std::io::Read;
 use std::path::Path;
 
 mod contents;
@@ -74,7 +73,7 @@ impl Package {
 /// Opens a target as a package. `Err` gives it back as it is if it is none, with its bytes where they could be read
 /// only once.
 pub fn open(subject: Subject, limits: &Limits) -> Result<Package, Box<Subject>> {
-    let input = match subject.open(limits.stream_bytes) {
+    let input = match subject.open(limits) {
         Ok(input) => input,
         // What was read of a stream is gone, and a file that can be opened a moment later was not looked at as a package.
         Err(error) => return Err(Box::new(Subject { refused: Some(error.to_string()), ..subject })),
@@ -183,11 +182,7 @@ fn deeper(input: &Input, room: &Room) -> Deeper {
     match kind(input, room) {
         None => Deeper::Nothing,
         Some(Kind::Stream) => {
-            let mut start = Vec::new();
-            let read = stream::open(input, room).and_then(|stream| stream.take(512).read_to_end(&mut start));
-            if read.is_err() {
-                return Deeper::Nothing;
-            }
+            let Ok(start) = stream::start(input, START, room) else { return Deeper::Nothing };
             if start.starts_with(&object::elf::ELFMAG) {
                 return Deeper::Program;
             }
@@ -204,6 +199,18 @@ fn deeper(input: &Input, room: &Room) -> Deeper {
 fn program(input: &Input, room: &Room) -> Result<Input, String> {
     let stream = stream::open(input, room).map_err(|error| error.to_string())?;
     room.keep(stream, room.limits.stream_bytes).map_err(|error| error.to_string())
+}
+
+/// Whether a file that begins with `start` is one compressed program, as distributions ship kernel modules: by what the first
+/// bytes decompress to.
+pub(super) fn is_compressed_program(input: &Input, start: &[u8], limits: &Limits) -> bool {
+    stream::is_compressed(start)
+        && stream::start(input, 4, &Room::new(limits)).is_ok_and(|start| start == object::elf::ELFMAG)
+}
+
+/// Decompresses one program, within the limits of a program of a package.
+pub(super) fn decompressed(input: &Input, limits: &Limits) -> Result<Input, String> {
+    program(input, &Room::new(limits))
 }
 
 fn package(subject: &Subject, contents: Contents, names: Names, limits: &Limits) -> Package {

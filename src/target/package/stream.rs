@@ -134,11 +134,17 @@ pub(super) fn open_named(input: &Input, name: &str, room: &Room) -> io::Result<S
     Ok(room.bounded(Box::new(Decoder { name: codec.name(), inner })))
 }
 
+/// What a file decompresses to, up to so many bytes.
+pub(super) fn start(input: &Input, most: usize, room: &Room) -> io::Result<Vec<u8>> {
+    let mut start = Vec::new();
+    open(input, room)?.take(most as u64).read_to_end(&mut start)?;
+    Ok(start)
+}
+
 /// Whether a file decompresses to a program or an archive, by what that begins with.
 pub(super) fn holds_something(input: &Input, room: &Room) -> bool {
-    let mut start = Vec::new();
-    let read = open(input, room).and_then(|stream| stream.take(START as u64).read_to_end(&mut start));
-    read.is_ok() && (start.starts_with(&object::elf::ELFMAG) || super::contents::is_tar(&start))
+    let is_one = |start: &[u8]| start.starts_with(&object::elf::ELFMAG) || super::contents::is_tar(start);
+    start(input, START, room).is_ok_and(|start| is_one(&start))
 }
 
 /// A decoder, whose errors are told in words of their own.

@@ -46,7 +46,7 @@ fn seen(bytes: Vec<u8>, limits: &Limits) -> (Vec<String>, Vec<(String, String)>)
         if let Some(why) = &subject.refused {
             refused.push((name, why.clone()));
         } else {
-            let input = subject.open(1 << 20).unwrap();
+            let input = subject.open(&Limits::default()).unwrap();
             assert!(input.read_vec(0, 4, 4, "magic").unwrap() == b"\x7fELF");
             found.push(name);
         }
@@ -141,7 +141,7 @@ fn programs_are_found_in_place_and_in_streams() {
     assert!(open_bytes(ELF.to_vec(), &Limits::default()).is_err());
     assert!(open_bytes(gzip(b"hello"), &Limits::default()).is_err());
     let single = open_bytes(gzip(ELF), &Limits::default()).unwrap_err();
-    assert_eq!(single.open(1 << 20).unwrap().len(), ELF.len() as u64);
+    assert_eq!(single.open(&Limits::default()).unwrap().len(), ELF.len() as u64);
 }
 
 #[test]
