@@ -283,7 +283,76 @@ fn a_directory_of_packages_says_that_they_are_to_be_named() {
     write(directory.path(), "oci-layout", b"{}");
     let layout = run_on();
     assert_eq!(layout.status, 2);
-    assert!(layout.stderr.contains("but an OCI layout: tar -cC"), "{}", layout.stderr);
+    let said = "an OCI layout, whose index names no image that can be read";
+    assert!(layout.stderr.contains(said), "{}", layout.stderr);
+}
+
+/// Writes files below a directory.
+fn unpack(directory: &Path, files: &[(&str, &[u8])]) {
+    for (name, bytes) in files {
+        let path = directory.join(name);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+        std::fs::write(path, bytes).expect("written");
+    }
+}
+
+#[test]
+fn an_unpacked_oci_layout_is_read_as_the_archive_of_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let lower = tar(&[("usr/sbin/nginx", &program()), ("usr/bin/gone", &program())]);
+    let lower = compressed("gzip", &lower).expect("gzip is everywhere");
+    let upper = tar(&[("usr/bin/.wh.gone", b""), ("usr/bin/tool", &program())]);
+    let index = br#"{"schemaVersion":2,"manifests":[{"digest":"sha256:aa"}]}"#;
+    let manifest = br#"{"config":{"digest":"sha256:dd"},"layers":[
+        {"digest":"sha256:bb","mediaType":"application/vnd.oci.image.layer.v1.tar+gzip"},
+        {"digest":"sha256:cc","mediaType":"application/vnd.oci.image.layer.v1.tar"}]}"#;
+    let files: Vec<(&str, &[u8])> = vec![
+        ("oci-layout", br#"{"imageLayoutVersion":"1.0.0"}"#),
+        ("index.json", index),
+        ("blobs/sha256/aa", manifest),
+        ("blobs/sha256/bb", &lower),
+        ("blobs/sha256/cc", &upper),
+        ("blobs/sha256/dd", b"{}"),
+    ];
+    let layout = directory.path().join("layout");
+    unpack(&layout, &files);
+    let packed = write(directory.path(), "layout.tar", &tar(&files));
+    let members = |target: &Path| {
+        let (status, mut report) = json(["inspect".as_ref(), target.as_os_str()]);
+        assert_eq!(status, 0, "{report}");
+        for facts in report["targets"].as_array_mut().expect("a list") {
+            assert_eq!(facts["path"], target.to_string_lossy().as_ref());
+            facts["path"] = ().into();
+        }
+        report["targets"].take()
+    };
+    let found = members(&layout);
+    assert_eq!(found, members(&packed));
+    assert_eq!(
+        (&found[0]["member"], &found[1]["member"]),
+        (&"/usr/bin/tool".into(), &"/usr/sbin/nginx".into())
+    );
+    let one = format!("{}!/usr/sbin/nginx", layout.display());
+    let (status, report) = json(["inspect", &one]);
+    assert_eq!((status, &report["targets"][0]["member"]), (0, &"/usr/sbin/nginx".into()), "{report}");
+    assert_eq!(report["targets"].as_array().map(Vec::len), Some(1));
+    let none = run(["inspect", &format!("{}!/usr/bin/gone", layout.display())]);
+    assert_eq!(none.status, 2);
+    assert!(none.stderr.contains("no program of this name in the package"), "{}", none.stderr);
+    // What is missing is said; what else lies there is audited, too; no link leads out.
+    std::fs::remove_file(layout.join("blobs/sha256/cc")).expect("removed");
+    write(&layout, "stray", &program());
+    let missing = run(["inspect".as_ref(), layout.as_os_str()]);
+    assert_eq!(missing.status, 2, "{}", missing.stdout);
+    assert!(missing.stderr.contains("the layer /blobs/sha256/cc is missing"), "{}", missing.stderr);
+    assert!(missing.stdout.contains("layout/stray") && missing.stdout.contains("layout!/usr/bin/gone"));
+    std::os::unix::fs::symlink(directory.path().join("layout.tar"), layout.join("blobs/sha256/cc"))
+        .expect("a link");
+    assert_eq!(run(["inspect".as_ref(), layout.as_os_str()]).status, 2);
+    std::fs::write(layout.join("index.json"), b"no index").expect("written");
+    let unread = run(["check".as_ref(), "--no-config".as_ref(), layout.as_os_str()]);
+    assert_eq!(unread.status, 2, "{}", unread.stdout);
+    assert!(unread.stderr.contains("an OCI layout, whose index names no image"), "{}", unread.stderr);
 }
 
 #[test]

@@ -99,6 +99,12 @@ impl TargetArguments {
         if let Some((package, member)) = member_of(&name) {
             return self.member(name, package, &member, root, limits);
         }
+        if let Some((member, (top, place))) = member.zip(root.directory(&name)) {
+            let mut image = package::layout(&top, &place, limits).unwrap_or_default();
+            image.pick(&place, member);
+            expanded.subjects = image.subjects;
+            return expanded;
+        }
         let subject = if name.as_os_str() == "-" {
             Subject::new("<stdin>", Origin::Stdin)
         } else {
@@ -167,10 +173,17 @@ impl TargetArguments {
         expanded.notes.extend(walk.unreadable.iter().map(|(path, why)| format!("{}: {why}", path.display())));
         expanded.summary.skipped = walk.skipped;
         expanded.summary.unreadable = walk.unreadable.len() as u64;
-        let empty = walk.found.is_empty();
-        if empty {
+        let image = if walk.oci_layout { package::layout(top, root, limits) } else { None };
+        let unread = walk.oci_layout && image.is_none();
+        let image = image.unwrap_or_default();
+        expanded.summary.skipped += image.skipped;
+        let empty = walk.found.is_empty() && image.subjects.is_empty();
+        if unread {
+            expanded
+                .notes
+                .push(format!("{shown}: an OCI layout, whose index names no image that can be read"));
+        } else if empty {
             let hint = match walk.packages {
-                _ if walk.oci_layout => format!(", but an OCI layout: tar -cC {shown} . | flagaudit check -"),
                 0 => String::new(),
                 1 => ", but a package, which a walk does not open: name it".to_owned(),
                 packages => format!(", but {packages} packages, which a walk does not open: name them"),
@@ -178,8 +191,9 @@ impl TargetArguments {
             expanded.notes.push(format!("{shown}: no ELF file in this directory{hint}"));
         }
         expanded.subjects.extend(walk.found.into_iter().map(Subject::met));
-        expanded.incomplete =
-            (empty && !self.allow_empty) || (!walk.unreadable.is_empty() && !self.ignore_unreadable);
+        expanded.subjects.extend(image.subjects);
+        expanded.incomplete = ((empty || unread) && !self.allow_empty)
+            || (!walk.unreadable.is_empty() && !self.ignore_unreadable);
         expanded
     }
 }
@@ -225,6 +239,7 @@ fn member_of(name: &Path) -> Option<(PathBuf, String)> {
     places.filter_map(|at| bytes.split_at_checked(at)).find_map(|(package, member)| {
         let package = PathBuf::from(OsStr::from_bytes(package));
         let member = String::from_utf8_lossy(member.get(1..)?).into_owned();
-        package.is_file().then_some((package, member))
+        let is_package = package.is_file() || package.join(directory::OCI_LAYOUT).is_file();
+        is_package.then_some((package, member))
     })
 }

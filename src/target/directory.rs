@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 /// Files that a thread looks at before it asks for more: a look is short, and asking for each would cost as much.
 const BATCH: usize = 64;
 /// A file that says of its directory what it is (OCI image specification, "Image Layout").
-const OCI_LAYOUT: &str = "oci-layout";
+pub const OCI_LAYOUT: &str = "oci-layout";
 
 /// What a walk met.
 #[derive(Debug, Default)]

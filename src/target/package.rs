@@ -7,11 +7,13 @@
 use super::Subject;
 use super::directory::holds_programs;
 use crate::facts::Origin;
+use crate::image::confined::Directory;
 use crate::image::{Input, archive};
 use crate::limits::Limits;
 use std::collections::HashSet;
 use std::path::Path;
 
+mod blobs;
 mod contents;
 mod cpio;
 mod frames;
@@ -26,6 +28,7 @@ mod tree;
 
 pub use shelf::Shelf;
 
+use blobs::Blobs;
 use contents::{Contents, Found, MOST_REFUSED};
 use names::Names;
 use room::Room;
@@ -93,11 +96,20 @@ pub fn open(subject: Subject, limits: &Limits) -> Result<Package, Box<Subject>> 
     if contents.not_an_archive {
         return Err(Box::new(subject));
     }
-    let (names, contents) = match layers::image(&contents, room) {
+    let (names, contents) = match layers::image(&Blobs::of_archive(&contents), room) {
         Some(mut image) => (Names::new(&mut image), image),
         None => (Names::new(&mut contents), nested(contents, room)),
     };
     Ok(package(&subject, contents, names, limits))
+}
+
+/// Opens the image of an OCI layout that lies unpacked in a directory, which is shown as `path`; `None` if its index names none
+/// that can be read.
+pub fn layout(top: &Directory, path: &Path, limits: &Limits) -> Option<Package> {
+    let room = &Room::new(limits);
+    let mut image = layers::image(&Blobs::of_directory(top, limits.package_bytes), room)?;
+    let names = Names::new(&mut image);
+    Some(package(&Subject::new(path, Origin::Archive), image, names, limits))
 }
 
 fn read(input: &Input, kind: Kind, room: &Room) -> Contents {

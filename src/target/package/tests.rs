@@ -259,6 +259,57 @@ fn documents_about_an_image_are_no_layers_of_it() {
     assert_eq!(seen(layout, &Limits::default()), (vec!["/usr/bin/a".to_owned()], vec![]));
 }
 
+#[test]
+fn no_layer_is_passed_over_for_what_it_is_called() {
+    let layer = tar(&[("usr/bin/a", ELF)]);
+    let empty = vec![0; 1024];
+    let index = br#"{"manifests":[{"digest":"sha256:aa"}]}"#;
+    let image = |media_types: [&str; 3]| {
+        let layers = ["bb", "cc", "ee"].iter().zip(media_types);
+        let layers: Vec<String> = layers
+            .map(|(name, media_type)| format!(r#"{{"digest":"sha256:{name}","mediaType":"{media_type}"}}"#))
+            .collect();
+        format!(r#"{{"layers":[{}]}}"#, layers.join(","))
+    };
+    let seen_with = |media_types: [&str; 3], last: &[u8]| {
+        let layout = tar(&[
+            ("index.json", index),
+            ("blobs/sha256/aa", image(media_types).as_bytes()),
+            ("blobs/sha256/bb", &layer),
+            ("blobs/sha256/cc", &gzip(&empty)),
+            ("blobs/sha256/ee", last),
+        ]);
+        seen(layout, &Limits::default())
+    };
+    let found = vec!["/usr/bin/a".to_owned()];
+    let tar_type = "application/vnd.oci.image.layer.v1.tar+gzip";
+    for media_type in ["application/x+json", "application/octet-stream", "", tar_type] {
+        // Layers without an entry are layers.
+        assert_eq!(
+            seen_with([media_type, tar_type, tar_type], &empty),
+            (found.clone(), vec![]),
+            "{media_type}"
+        );
+    }
+    assert_eq!(seen_with([tar_type, tar_type, "application/x+json"], b"{}"), (found.clone(), vec![]));
+    for (media_type, last) in [("text/spdx", &b"SPDXVersion"[..]), (tar_type, b"{}"), (tar_type, b"text")] {
+        let (names, refused) = seen_with([tar_type, tar_type, media_type], last);
+        assert_eq!(names, found);
+        assert!(refused.len() == 1 && refused[0].1.contains("is no archive"), "{media_type}: {refused:?}");
+    }
+    // A manifest of documents alone is no image.
+    let about = br#"{"layers":[{"digest":"sha256:ee","mediaType":"text/spdx"}]}"#;
+    let index = br#"{"manifests":[{"digest":"sha256:aa"},{"digest":"sha256:dd"}]}"#;
+    let layout = tar(&[
+        ("index.json", index),
+        ("blobs/sha256/aa", br#"{"layers":[{"digest":"sha256:bb"}]}"#),
+        ("blobs/sha256/bb", &layer),
+        ("blobs/sha256/dd", about),
+        ("blobs/sha256/ee", b"SPDXVersion: SPDX-2.3"),
+    ]);
+    assert_eq!(seen(layout, &Limits::default()), (found, vec![]));
+}
+
 fn hard_link(builder: &mut tar::Builder<Vec<u8>>, name: &str, target: &str) {
     let mut header = tar::Header::new_gnu();
     header.set_entry_type(tar::EntryType::Link);
