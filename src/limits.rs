@@ -74,7 +74,7 @@ limits! {
     code_bytes: u64 = 256 << 20, Bytes, "`code-limit`";
     /// Relocations read for the values of pointers.
     relocations: usize = 4 << 20, Count, "`too-many-relocations`, `too-much-data`";
-    /// Members of one archive of object files.
+    /// Members of one archive of object files, and of all that are in it.
     archive_members: usize = 100_000, Count, "`too-many-members`";
     /// Longest text taken for what `nginx -V` prints.
     text_bytes: u64 = 1 << 20, Bytes, "`not-elf`";

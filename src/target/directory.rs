@@ -145,13 +145,19 @@ fn visit(below: &Below, limits: &Limits) -> Result<Looked, String> {
 /// Whether this is an archive of object files. Debian packages are archives, too, and the C library's development files
 /// have empty ones (`libpthread.a` since glibc 2.34).
 pub(super) fn holds_programs(input: &Input, limits: &Limits) -> bool {
+    holds_at(input, limits, archive::MOST_NESTED)
+}
+
+/// The same of an archive in which others may lie so deep.
+fn holds_at(input: &Input, limits: &Limits, deep: u32) -> bool {
     let Some(archive) = archive::read(input, limits) else { return false };
-    let is_elf = |member: &archive::Member| {
+    let is_one = |member: &archive::Member| {
+        let Some(input) = &member.input else { return true };
         let mut magic = [0; 4];
-        let input = member.input.as_ref();
-        input.is_none_or(|input| input.read_at(0, &mut magic).is_ok_and(|_| magic == object::elf::ELFMAG))
+        let elf = input.read_at(0, &mut magic).is_ok_and(|_| magic == object::elf::ELFMAG);
+        elf || deep > 0 && holds_at(input, limits, deep - 1)
     };
-    archive.members.iter().any(is_elf) || (archive.members.is_empty() && !archive.problems.is_empty())
+    archive.members.iter().any(is_one) || (archive.members.is_empty() && !archive.problems.is_empty())
 }
 
 /// The regular files below a directory by their paths from there, or why a directory cannot be read.
