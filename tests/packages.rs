@@ -378,6 +378,42 @@ fn one_program_of_a_package_may_be_named() {
     assert_eq!(same.status, 0, "{}{}", same.stdout, same.stderr);
     let which = run(["diff".to_owned(), target.display().to_string(), name("/usr/bin/b")]);
     assert_eq!(which.status, 0, "the member of the same name: {}{}", which.stdout, which.stderr);
+    // Also if it has that name by a link, and is listed under another.
+    for kind in [tar::EntryType::Link, tar::EntryType::Symlink] {
+        let mut builder = tar::Builder::new(Vec::new());
+        let bytes = program();
+        for file in ["opt/a.real", "usr/bin/other"] {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(bytes.len() as u64);
+            header.set_mode(0o755);
+            builder.append_data(&mut header, file, bytes.as_slice()).expect("appended");
+        }
+        let to = if kind == tar::EntryType::Link { "opt/a.real" } else { "../../opt/a.real" };
+        link(&mut builder, kind, "usr/bin/b", to);
+        let layer = builder.into_inner().expect("an archive");
+        let manifest = br#"[{"RepoTags":["a:1"],"Layers":["l/layer.tar"]}]"#;
+        let image = tar(&[("l/layer.tar", &layer), ("manifest.json", manifest)]);
+        let nested = tar(&[("inner.tar", &layer)]);
+        for (file, bytes) in [("plain", &layer), ("image", &image), ("nested", &nested)] {
+            let linked = write(directory.path(), &format!("{file}.tar"), bytes).display().to_string();
+            let (_, all) = json(["inspect", &linked]);
+            assert_eq!(all["targets"].as_array().map(Vec::len), Some(2), "{file}");
+            if file == "nested" && kind == tar::EntryType::Symlink {
+                continue;
+            }
+            let found = run(["diff".to_owned(), name("/usr/bin/b"), linked.clone()]);
+            assert_eq!(found.status, 0, "{file} {kind:?}: {}{}", found.stdout, found.stderr);
+            assert!(
+                found.stdout.contains("usr/bin/b") && !found.stdout.contains("a.real"),
+                "{}",
+                found.stdout
+            );
+            let inner = if file == "nested" { "/inner.tar!" } else { "" };
+            let (status, report) = json(["inspect", &format!("{linked}!{inner}/usr/bin/b")]);
+            assert_eq!((status, &report["targets"][0]["status"]), (0, &"ok".into()), "{file} {report}");
+            assert_eq!(report["targets"][0]["member"], format!("{inner}/usr/bin/b"));
+        }
+    }
 }
 
 #[test]

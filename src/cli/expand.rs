@@ -7,6 +7,7 @@ use crate::image::confined::{Below, Directory};
 use crate::limits::Limits;
 use crate::parallel;
 use crate::report::Summary;
+use crate::target::package::Wanted;
 use crate::target::{Subject, directory, package, process};
 use std::ffi::OsStr;
 use std::ops::ControlFlow;
@@ -83,11 +84,17 @@ impl TargetArguments {
         self.one_or_named(name, None, root, limits)
     }
 
-    /// Expands a name that is no directory; of a package the program named `member`, if one is given.
+    /// The one program of a package that has a name of this last component, or nothing.
+    pub fn linked(&self, name: PathBuf, last: &str, limits: &Limits) -> Vec<Subject> {
+        let root = Root::open(self.root.as_deref());
+        self.one_or_named(name, Some(Wanted::Last(last)), &root, limits).subjects
+    }
+
+    /// Expands a name that is no directory; of a package only what is wanted.
     fn one_or_named(
         &self,
         name: PathBuf,
-        member: Option<&str>,
+        wanted: Option<Wanted<'_>>,
         root: &Root<'_>,
         limits: &Limits,
     ) -> Expanded {
@@ -99,9 +106,9 @@ impl TargetArguments {
         if let Some((package, member)) = member_of(&name) {
             return self.member(name, package, &member, root, limits);
         }
-        if let Some((member, (top, place))) = member.zip(root.directory(&name)) {
+        if let Some((wanted, (top, place))) = wanted.zip(root.directory(&name)) {
             let mut image = package::layout(&top, &place, limits).unwrap_or_default();
-            image.pick(&place, member);
+            image.pick(&place, wanted);
             expanded.subjects = image.subjects;
             return expanded;
         }
@@ -125,8 +132,8 @@ impl TargetArguments {
         match package::open(subject, limits) {
             Err(subject) => expanded.subjects.push(*subject),
             Ok(mut package) => {
-                if let Some(member) = member {
-                    package.pick(&path, member);
+                if let Some(wanted) = wanted {
+                    package.pick(&path, wanted);
                 }
                 expanded.summary.skipped += package.skipped;
                 if package.subjects.is_empty() {
@@ -148,7 +155,7 @@ impl TargetArguments {
         root: &Root<'_>,
         limits: &Limits,
     ) -> Expanded {
-        let mut expanded = self.one_or_named(package, Some(member), root, limits);
+        let mut expanded = self.one_or_named(package, Some(Wanted::Member(member)), root, limits);
         expanded.summary = Summary::default();
         // What is no package has no members.
         expanded.subjects.retain(|subject| subject.member.is_some() || subject.refused.is_some());

@@ -44,9 +44,31 @@ pub struct Package {
 }
 
 impl Package {
+    /// Leaves what is wanted.
+    pub fn pick(&mut self, path: &Path, wanted: Wanted<'_>) {
+        match wanted {
+            Wanted::Member(member) => self.pick_member(path, member),
+            Wanted::Last(last) => self.pick_last(last),
+        }
+    }
+
+    /// Leaves the one program with a name of this last component, under that name; nothing, if there are several.
+    fn pick_last(&mut self, last: &str) {
+        let names = self.names.ending(last);
+        let mut subjects = std::mem::take(&mut self.subjects);
+        let Some((name, listed)) = names.first() else { return };
+        if names.iter().all(|(_, other)| other == listed) {
+            subjects.retain(|subject| subject.member.as_deref() == Some(listed));
+            self.subjects = subjects;
+            for subject in &mut self.subjects {
+                subject.member = Some(name.clone());
+            }
+        }
+    }
+
     /// Leaves what `member` names: the program that is listed so, or has it for another name, which links give. Of a
     /// damaged package it is not known what is in it, and that it is damaged stays, too.
-    pub fn pick(&mut self, path: &Path, member: &str) {
+    fn pick_member(&mut self, path: &Path, member: &str) {
         let member = member.trim_start_matches('/');
         let is_it = |subject: &Subject, name: &str| {
             subject.member.as_deref().is_some_and(|found| found.trim_start_matches('/') == name)
@@ -71,6 +93,15 @@ impl Package {
             _ => {}
         }
     }
+}
+
+/// What of a package is wanted.
+#[derive(Debug, Clone, Copy)]
+pub enum Wanted<'a> {
+    /// What has this name.
+    Member(&'a str),
+    /// The one program that has a name of this last component, which a link may give it.
+    Last(&'a str),
 }
 
 /// Opens a target as a package. `Err` gives it back as it is if it is none, with its bytes where they could be read
@@ -234,6 +265,7 @@ fn package(subject: &Subject, contents: Contents, names: Names, limits: &Limits)
     for one in found {
         // Hard links of one file are one program, under the first name.
         if one.bytes.is_ok() && !seen.insert(one.id) {
+            package.names.link(one.id, one.name);
             continue;
         }
         if one.bytes.is_ok() {
