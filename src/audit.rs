@@ -147,6 +147,14 @@ fn of_other(input: &Input, options: &Options, facts: &mut Facts) {
         && let Ok(text) = input.read_vec(0, input.len(), options.limits.text_bytes, "text")
         && let Some(found) = nginx::read_text(&text)
     {
+        let found = match found {
+            Ok(found) => found,
+            Err(why) => {
+                facts.status = Status::Failed;
+                facts.problems.push(Problem::damage("several-version-texts", why));
+                return;
+            }
+        };
         let declared = take_nginx(found, facts);
         configuration::attach(None, None, options, facts);
         let mut seen = Witnessed { declared, ..Witnessed::default() };

@@ -40,6 +40,9 @@ pub use declared::{Declared, bundled_libraries};
 pub use loadable::{ModuleFile, Server, loadable};
 pub use text::looks_like_version_text;
 
+/// Most characters of a line shown.
+const MOST_OF_A_LINE: usize = 100;
+
 /// Everything read from one program of the family.
 #[derive(Debug, Clone)]
 pub struct NginxFacts {
@@ -65,8 +68,9 @@ pub struct NginxFacts {
     pub server: Option<Server>,
 }
 
-/// Reads the text that `nginx -V` prints. `None` if it is not such a text.
-pub fn read_text(bytes: &[u8]) -> Option<NginxFacts> {
+/// Reads the text that `nginx -V` prints. `None` if it is not such a text; an error if it is the texts of several programs, whose
+/// parts would be mixed.
+pub fn read_text(bytes: &[u8]) -> Option<Result<NginxFacts, String>> {
     if !looks_like_version_text(bytes) {
         return None;
     }
@@ -79,6 +83,14 @@ pub fn read_text(bytes: &[u8]) -> Option<NginxFacts> {
         ));
     }
     let said = text::parse(&lossy);
+    if let Some((one, other)) = &said.contradiction {
+        let short = |line: &str| line.chars().take(MOST_OF_A_LINE).collect::<String>();
+        return Some(Err(format!(
+            "the texts that more than one nginx -V printed, which are to be given one by one: it says \"{}\" and \"{}\"",
+            short(one),
+            short(other)
+        )));
+    }
     let mut out = from_words(&said, problems, None);
     if let Some(arguments) = &said.arguments {
         let mut modules = declared_modules(&out.product, &arguments.list, Linkage::Static, &mut out.problems);
@@ -86,7 +98,7 @@ pub fn read_text(bytes: &[u8]) -> Option<NginxFacts> {
         out.nginx.disabled = disabled(&out.product, &modules);
         out.nginx.modules = Some(modules);
     }
-    Some(out)
+    Some(Ok(out))
 }
 
 /// The facts that the program's words alone give; `places` tells where in a file they stand.
@@ -289,7 +301,7 @@ mod tests {
     #[test]
     fn facts_of_a_printed_text() {
         let text = b"nginx version: nginx/1.28.0\nbuilt with OpenSSL 3.5.2 5 Aug 2025 (running with OpenSSL 3.5.0 8 Apr 2025)\nTLS SNI support enabled\nconfigure arguments: --with-http_geoip_module=dynamic --without-http_empty_gif_module --add-dynamic-module=/src/ngx_brotli --add-module=/src/own-thing\n";
-        let facts = read_text(text).unwrap();
+        let facts = read_text(text).unwrap().unwrap();
         assert_eq!(facts.declared.as_ref().unwrap().level, Level::Unknown);
         assert!(facts.claims.iter().all(|c| c.fact != "optimization.level" && c.fact != "compiler"));
         assert_eq!(facts.nginx.debug.value, Some(false));
@@ -306,7 +318,7 @@ mod tests {
     #[test]
     fn openresty_brings_its_modules_along() {
         let text = b"nginx version: openresty/1.27.1.2\nconfigure arguments: --with-cc-opt='-O2 -O0' --add-module=../ngx_devel_kit-0.3.3 --add-module=../ngx_lua-0.10.28\n";
-        let facts = read_text(text).unwrap();
+        let facts = read_text(text).unwrap().unwrap();
         assert_eq!(facts.declared.unwrap().level, Level::O0);
         assert!(facts.nginx.disabled.contains(&"ngx_http_echo_module".to_owned()));
         assert!(!facts.nginx.disabled.contains(&"ngx_http_lua_module".to_owned()));
@@ -317,7 +329,15 @@ mod tests {
     #[test]
     fn an_older_fork_has_nginx_s_default_modules() {
         let names = |text: &str| -> Vec<String> {
-            read_text(text.as_bytes()).unwrap().nginx.modules.unwrap().into_iter().map(|m| m.name).collect()
+            read_text(text.as_bytes())
+                .unwrap()
+                .unwrap()
+                .nginx
+                .modules
+                .unwrap()
+                .into_iter()
+                .map(|m| m.name)
+                .collect()
         };
         let own = "ngx_http_docker_module".to_owned();
         assert!(names("Angie version: Angie/1.12.1\nconfigure arguments:\n").contains(&own));
@@ -332,6 +352,7 @@ mod tests {
             let text = format!("nginx version: openresty/{version}\nconfigure arguments:\n");
             read_text(text.as_bytes())
                 .unwrap()
+                .unwrap()
                 .problems
                 .iter()
                 .any(|p| p.code == "luajit-sse4.2" && !p.loses_facts)
@@ -342,7 +363,7 @@ mod tests {
 
     #[test]
     fn a_text_with_arguments_alone() {
-        let facts = read_text(b"configure arguments: --with-debug").unwrap();
+        let facts = read_text(b"configure arguments: --with-debug").unwrap().unwrap();
         assert_eq!((facts.product.name.as_str(), facts.product.version), ("nginx", None));
         assert_eq!(facts.nginx.debug.value, Some(true));
         assert_eq!(read_text(b"no such thing").map(|_| ()), None);

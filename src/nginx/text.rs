@@ -43,6 +43,21 @@ pub struct VersionText {
     pub configure_raw: Option<String>,
     /// The same taken apart.
     pub arguments: Option<Arguments>,
+    /// A line that says something else than an earlier one of its kind, and that one: the text is of two programs.
+    pub contradiction: Option<(String, String)>,
+}
+
+/// Notes the first two lines of one kind that differ. The same line twice is the same text twice.
+fn note<T: AsRef<str>>(
+    contradiction: &mut Option<(String, String)>,
+    before: Option<&T>,
+    now: &str,
+    begins: &str,
+) {
+    if let Some(before) = before.map(AsRef::as_ref).filter(|before| before.trim() != now.trim()) {
+        contradiction
+            .get_or_insert_with(|| (format!("{begins}{}", before.trim()), format!("{begins}{}", now.trim())));
+    }
 }
 
 /// Whether bytes are the text that `nginx -V` prints (of any product of the family), by a line that begins
@@ -107,7 +122,11 @@ pub fn parse(text: &str) -> VersionText {
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
         let line = own_line(line);
-        if ["nginx version: ", "Angie version: ", "Tengine version: "].iter().any(|p| line.starts_with(p)) {
+        let contradiction = &mut out.contradiction;
+        let version = ["nginx version: ", "Angie version: ", "Tengine version: "];
+        if let Some(begins) = version.iter().find(|begins| line.starts_with(**begins)) {
+            let before = out.version_lines.iter().find(|before| before.starts_with(begins));
+            note(contradiction, before, line, "");
             out.version_lines.push(line.to_owned());
         } else if let Some(rest) = line.strip_prefix("built by ") {
             let mut rest = rest.trim().to_owned();
@@ -116,8 +135,10 @@ pub fn parse(text: &str) -> VersionText {
                 rest.push('\n');
                 rest.push_str(next.trim());
             }
+            note(contradiction, out.compiler_line.as_ref(), &rest, "built by ");
             out.compiler_line = Some(rest);
         } else if let Some(rest) = line.strip_prefix("built with ") {
+            note(contradiction, out.openssl_line.as_ref(), rest, "built with ");
             out.openssl = openssl(rest);
             out.openssl_line = Some(rest.trim().to_owned());
         } else if let Some(rest) = line.strip_prefix("TLS SNI support ") {
@@ -137,6 +158,7 @@ pub fn parse(text: &str) -> VersionText {
                 raw.push_str(without_continuation(next).trim_start());
                 arguments = configure::parse(&raw);
             }
+            note(contradiction, out.configure_raw.as_ref(), &raw, "configure arguments: ");
             out.arguments = Some(arguments);
             out.configure_raw = Some(raw);
         }
@@ -249,6 +271,25 @@ mod tests {
         }
         let broken = parse(&plain.replace(" --", " \\\n    --"));
         assert_eq!((broken.product.as_ref(), args(&broken)), (want.product.as_ref(), args(&want)));
+    }
+
+    #[test]
+    fn the_texts_of_two_programs_are_told_from_one_text_twice() {
+        let one = "nginx version: nginx/1.22.1\nbuilt by gcc 12.2.0\nbuilt with OpenSSL 3.0.22\nconfigure arguments: --with-debug\n";
+        let of = |text: &str| parse(text).contradiction;
+        assert_eq!(of(one), None);
+        assert_eq!(of(&format!("nginx version: nginx/1.22.1\n\n{one}{one}")), None);
+        let tengine = "Tengine version: Tengine/2.3.0\nnginx version: nginx/1.15.9\nconfigure arguments:\n";
+        assert_eq!(of(tengine), None);
+        for (old, new) in [
+            ("nginx version: nginx/1.22.1", "nginx version: nginx/1.25.3"),
+            ("built by gcc 12.2.0", "built by clang 16"),
+            ("built with OpenSSL 3.0.22", "built with OpenSSL 1.1.1"),
+            ("configure arguments: --with-debug", "configure arguments: --with-threads"),
+        ] {
+            let two = of(&format!("{one}{}", one.replace(old, new)));
+            assert_eq!(two, Some((old.to_owned(), new.to_owned())));
+        }
     }
 
     #[test]

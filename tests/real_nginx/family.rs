@@ -148,7 +148,7 @@ fn the_printed_text_and_the_binary_give_the_same_answer() {
         .extend(["debian-nginx/usr/sbin/nginx", "wheel/nginx", "envcflags"].map(|file| corpus.join(file)));
     for program in &programs {
         let binary = read(program);
-        let text = nginx::read_text(printed(program, directory.path()).as_bytes()).unwrap();
+        let text = nginx::read_text(printed(program, directory.path()).as_bytes()).unwrap().unwrap();
         let file = program.display();
         assert_eq!(text.product, binary.product, "{file}");
         assert_eq!(text.nginx.configure_raw, binary.nginx.configure_raw, "{file}");
