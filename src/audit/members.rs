@@ -156,7 +156,7 @@ impl Gathered<'_> {
                     self.entered.extend(own_place.clone());
                     self.nested(&input, (own_place.as_deref().unwrap_or(path), &name), deep, facts);
                 }
-                Ok(input) => self.member(&input, name, &member.name, facts),
+                Ok(input) => self.member(&input, &name, &member.name, facts),
                 Err(why) => facts.problems.push(Problem::damage("missing-member", why)),
             }
         }
@@ -198,13 +198,13 @@ impl Gathered<'_> {
     }
 
     /// Takes one member that is no archive.
-    fn member(&mut self, input: &Input, name: String, own_name: &[u8], facts: &mut Facts) {
+    fn member(&mut self, input: &Input, name: &str, own_name: &[u8], facts: &mut Facts) {
         let image = match Image::open(input.clone(), &self.options.limits) {
             Ok(image) => image,
             Err(ImageError::NotElf) if is_bitcode(input) => {
                 let note =
                     Some("LLVM bitcode, which becomes code at link time and names no level".to_owned());
-                self.bitcode.push(Unit { note, intermediate: true, ..unit_of(&name) });
+                self.bitcode.push(Unit { note, intermediate: true, ..unit_of(name) });
                 return;
             }
             // Members that are not ELF files (indices, texts) belong to the archive and say nothing here. One that is named
@@ -236,7 +236,7 @@ impl Gathered<'_> {
         self.versions.append(&mut facts.debug_info.dwarf_versions);
         self.compilers.append(&mut facts.compilers);
         if found.units.is_empty()
-            && let Some(unit) = unit_of_words(&image, &name, &mut facts.problems)
+            && let Some(unit) = unit_of_words(&image, name, &mut facts.problems)
         {
             found.units.push(unit);
             found.libraries.push(None);
@@ -245,7 +245,7 @@ impl Gathered<'_> {
         self.text_bytes += found.share_relocatable(text);
         let intermediate = text == 0 && lto_options::has_code(&image);
         for unit in &mut found.units {
-            unit.member = Some(name.clone());
+            unit.member = Some(name.to_owned());
             unit.intermediate = intermediate;
         }
         self.all.units.append(&mut found.units);

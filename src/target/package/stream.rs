@@ -171,5 +171,22 @@ fn damaged(codec: &str, error: &io::Error) -> io::Error {
         return io::Error::new(io::ErrorKind::UnexpectedEof, format!("its {codec} data is cut off"));
     }
     let text = text.split(['(', '{']).next().unwrap_or_default().trim_end();
-    io::Error::other(format!("its {codec} data cannot be read: {text}"))
+    io::Error::other(format!("its {codec} data cannot be read: {}", in_words(text)))
+}
+
+/// The name of an error, which LZ4's decoder gives in place of words (`HeaderChecksumError`), as words.
+fn in_words(text: &str) -> String {
+    let is_name =
+        text.starts_with(|c: char| c.is_ascii_uppercase()) && text.bytes().all(|b| b.is_ascii_alphabetic());
+    if !is_name {
+        return text.to_owned();
+    }
+    let mut words = String::new();
+    for letter in text.chars() {
+        if letter.is_ascii_uppercase() && !words.is_empty() {
+            words.push(' ');
+        }
+        words.push(letter.to_ascii_lowercase());
+    }
+    words
 }

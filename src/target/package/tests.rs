@@ -107,6 +107,14 @@ fn frames_of_lz4_are_read_to_the_last_and_a_missing_end_is_damage() {
     let package = open_bytes(cut[..cut.len() - 4].to_vec(), &Limits::default()).unwrap();
     let refused: Vec<&str> = package.subjects.iter().filter_map(|one| one.refused.as_deref()).collect();
     assert!(refused.iter().any(|why| why.contains("its LZ4 data is cut off")), "{refused:?}");
+    // What is wrong is said in words: the byte behind the two of flags is the header's checksum.
+    let mut wrong = lz4(&plain);
+    wrong[6] ^= 1;
+    let package = open_bytes(wrong, &Limits::default()).unwrap();
+    assert_eq!(
+        package.subjects[0].refused.as_deref(),
+        Some("its LZ4 data cannot be read: header checksum error")
+    );
     let big = lz4(&tar(&[("good", ELF), ("zeros", &vec![0; 1 << 20]), ("late", ELF)]));
     let (found, refused) = seen(big, &Limits { package_bytes: 64 << 10, ..Limits::default() });
     assert_eq!(found, ["/good"]);
