@@ -3,7 +3,7 @@
 use crate::compiler::Level;
 use crate::evidence::{Claim, Held, Scope, Source, Strength};
 use crate::evidence::{annobin, build_string, comment, gcc_command_line, go_buildinfo};
-use crate::evidence::{hardening, imports, instrumentation, lto_options, package_note};
+use crate::evidence::{hardening, imports, instrumentation, lto_options, package_note, traps};
 use crate::facts::{
     CompilerSeen, DebugInfo, Facts, Functions, Optimization, Problem, Product, Status, Unit, UnitKind,
 };
@@ -56,7 +56,7 @@ pub struct Options {
 /// Audits one target. Nothing that is wrong with it is an error here: problems are facts.
 pub fn audit(subject: &Subject, options: &Options) -> Facts {
     let mut facts = blank(subject);
-    let input = match subject.open(options.limits.stream_bytes) {
+    let input = match subject.open(&options.limits) {
         Ok(input) => input,
         Err(error) => return failed(facts, "unreadable", error.to_string()),
     };
@@ -287,6 +287,7 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
             facts.compilers = named;
         }
     }
+    traps::tell(code.shape.iter().chain(&code.sample), &mut facts.instrumentation);
     code::name_modules(&mut code.seen.runs, &handlers);
     seen.code = code.seen.clone();
     facts.problems.extend(table.problems.iter().filter(|_| !seen.relocatable).cloned());

@@ -142,16 +142,19 @@ enum Colour {
 
 /// Runs the program and gives its exit status.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) => {
-            let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { INCOMPLETE } else { CLEAN });
-        }
-    };
     raise_open_files();
     interrupt::outlive_full_files();
-    let status = match cli.command {
+    match Cli::try_parse().map_or_else(|error| say(&error), run) {
+        Ok(status) => ExitCode::from(status),
+        Err(error) => {
+            complain(&format!("{error:#}"));
+            ExitCode::from(INCOMPLETE)
+        }
+    }
+}
+
+fn run(cli: Cli) -> anyhow::Result<u8> {
+    match cli.command {
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Diff(arguments) => diff::run(&arguments),
@@ -163,14 +166,16 @@ pub fn main() -> ExitCode {
             print(&text)
         }
         Command::Man { command } => manual(&command),
-    };
-    match status {
-        Ok(status) => ExitCode::from(status),
-        Err(error) => {
-            complain(&format!("{error:#}"));
-            ExitCode::from(INCOMPLETE)
-        }
     }
+}
+
+/// Prints what clap has to say: what is wrong with the arguments, or the help or version that was asked for.
+fn say(error: &clap::Error) -> anyhow::Result<u8> {
+    let printed = error.print();
+    if error.use_stderr() {
+        return Ok(INCOMPLETE);
+    }
+    written(printed)
 }
 
 /// The manual page of the program, or of the command that `names` lead to.
@@ -228,7 +233,13 @@ fn rule_table() -> String {
 
 /// Writes to standard output; a reader that has gone away is no error.
 fn print(bytes: &[u8]) -> anyhow::Result<u8> {
-    match io::stdout().lock().write_all(bytes) {
+    written(io::stdout().lock().write_all(bytes))
+}
+
+/// The exit status after something was written to standard output, of which all is sent now: what is left in a buffer would
+/// be lost without a word at the end of the process.
+fn written(result: io::Result<()>) -> anyhow::Result<u8> {
+    match result.and_then(|()| io::stdout().lock().flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(anyhow::Error::new(error).context("standard output cannot be written"))
         }

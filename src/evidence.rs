@@ -23,6 +23,7 @@ pub mod package_note;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod texts;
+pub mod traps;
 
 /// How firmly a claim stands. It belongs to the claim, not to the source: the same witness can
 /// report a recorded flag and an inferred level. Ordered from weakest to strongest.

@@ -74,11 +74,11 @@ limits! {
     code_bytes: u64 = 256 << 20, Bytes, "`code-limit`";
     /// Relocations read for the values of pointers.
     relocations: usize = 4 << 20, Count, "`too-many-relocations`, `too-much-data`";
-    /// Members of one archive of object files.
+    /// Members of one archive of object files, and of all that are in it.
     archive_members: usize = 100_000, Count, "`too-many-members`";
     /// Longest text taken for what `nginx -V` prints.
     text_bytes: u64 = 1 << 20, Bytes, "`not-elf`";
-    /// Largest file on standard input, or program of a package.
+    /// Largest file on standard input, program of a package, or compressed program.
     stream_bytes: u64 = 1 << 30, Bytes, "`unreadable`";
     /// Bytes read of one package or layer after decompression; of all that is inside one target, four times as many.
     /// Programs out of compressed packages are kept in an unnamed temporary file of at most so many bytes.

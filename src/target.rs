@@ -3,6 +3,7 @@
 use crate::facts::{Facts, Library, Origin, Process};
 use crate::image::Input;
 use crate::image::confined::{Below, open_regular};
+use crate::limits::Limits;
 use base64::Engine as _;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -34,6 +35,8 @@ pub struct Subject {
     pub place: Option<PathBuf>,
     /// The file by the directory that it was found in, where that is to be opened and not a name.
     pub below: Option<Below>,
+    /// It is one compressed program, as kernel modules are: what is audited is what it decompresses to.
+    pub compressed: bool,
     /// The root file system it belongs to, if that is not the one the user named.
     pub root: Option<PathBuf>,
     /// Why it cannot be read, where that is known already.
@@ -76,6 +79,7 @@ impl Subject {
             input: None,
             place: None,
             below: None,
+            compressed: false,
             root: None,
             refused: None,
             started: None,
@@ -116,6 +120,7 @@ impl Subject {
             glance: met.glance,
             identity: Some(met.identity),
             below: Some(met.below),
+            compressed: met.compressed,
             ..Self::new(met.path, Origin::Directory)
         }
     }
@@ -149,8 +154,16 @@ impl Subject {
         self.place.as_deref().unwrap_or(&self.path)
     }
 
-    /// Opens the target for positioned reads.
-    pub fn open(&self, stream_limit: u64) -> Result<Input, OpenError> {
+    /// Opens the target for positioned reads. A compressed one is decompressed each time: a walk may meet thousands.
+    pub fn open(&self, limits: &Limits) -> Result<Input, OpenError> {
+        let input = self.open_as_it_is(limits.stream_bytes)?;
+        if self.compressed {
+            return package::decompressed(&input, limits).map_err(OpenError::Refused);
+        }
+        Ok(input)
+    }
+
+    fn open_as_it_is(&self, stream_limit: u64) -> Result<Input, OpenError> {
         if let Some(why) = &self.refused {
             return Err(OpenError::Refused(why.clone()));
         }

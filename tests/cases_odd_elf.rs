@@ -62,6 +62,82 @@ fn a_thin_archive_of_five_thousand_members() {
     assert_eq!((&target["unit_count"], &target["optimization"]["level"]), (&5000.into(), &"O3".into()));
 }
 
+/// An archive of files.
+fn ar(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut bytes = b"!<arch>\n".to_vec();
+    for (name, content) in files {
+        bytes.extend_from_slice(member(&format!("{name}/"), content.len()).as_bytes());
+        bytes.extend_from_slice(content);
+        if content.len() % 2 == 1 {
+            bytes.push(b'\n');
+        }
+    }
+    bytes
+}
+
+#[test]
+fn archives_in_archives_are_read_and_what_lies_too_deep_is_said() {
+    // lib.a has one object at -O0 and one at -O3, tx2.o is at -O3.
+    let library = std::fs::read(testdata("elf/lib.a")).unwrap();
+    let object = std::fs::read(testdata("elf/tx2.o")).unwrap();
+    let mut nested = ar(&[("lib.a", &library), ("tx2.o", &object)]);
+    let (status, target) = written(&nested);
+    assert_eq!((status, &target["optimization"]["level"]), (0, &"O0".into()), "{}", target["problems"]);
+    let members = |target: &Value| {
+        let units = target["units"].as_array().unwrap().iter();
+        units.map(|unit| unit["member"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(members(&target), ["lib.a!x1.o", "lib.a!x2.o", "tx2.o"]);
+    for depth in 2..5 {
+        nested = ar(&[("more.a", &nested), ("tx2.o", &object)]);
+        let (status, target) = written(&nested);
+        let read = depth <= 3;
+        assert_eq!((status, codes(&target).contains(&"unread-member")), (0, !read), "{depth}");
+        assert_eq!(target["status"], if read { "ok" } else { "partial" }, "{depth}");
+    }
+    let (_, target) = written(&nested);
+    let said = target["problems"][0]["message"].as_str().unwrap();
+    assert_eq!(said, "more.a!more.a!more.a!lib.a: archives in archives are read to a depth of 3");
+    // A walk meets an archive of archives, too.
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("outer.a"), ar(&[("lib.a", &library)])).unwrap();
+    let walk = run(["inspect".as_ref(), directory.path().as_os_str()]);
+    assert!(walk.status == 0 && walk.stdout.contains("outer.a"), "{}{}", walk.stdout, walk.stderr);
+}
+
+#[test]
+fn a_thin_archive_names_members_of_another() {
+    // As `ar rcs --thin thin.a lib.a` writes it: the name of the other archive, and where in it the member's header lies.
+    let directory = tempfile::tempdir().unwrap();
+    let library = std::fs::read(testdata("elf/lib.a")).unwrap();
+    std::fs::write(directory.path().join("lib.a"), &library).unwrap();
+    let place = |name: &str| memchr::memmem::find(&library, format!("{name}/ ").as_bytes()).unwrap();
+    let path = directory.path().join("thin.a");
+    let thin = |places: &[usize]| {
+        let members = places.iter().map(|place| member(&format!("/0:{place}"), 9));
+        let bytes = format!("!<thin>\n{}lib.a/\n\n{}", member("//", 8), members.collect::<String>());
+        std::fs::write(&path, bytes).unwrap();
+        inspect(&path)
+    };
+    let (status, target) = thin(&[place("x1.o"), place("x2.o")]);
+    assert_eq!((status, &target["status"]), (0, &"ok".into()), "{}", target["problems"]);
+    assert_eq!(
+        (&target["units"][0]["member"], &target["units"][0]["level"]),
+        (&"lib.a!x1.o".into(), &"O0".into())
+    );
+    assert_eq!(target["units"][1]["member"], "lib.a!x2.o");
+    let (_, target) = thin(&[place("x1.o"), 77]);
+    assert_eq!(target["problems"][0]["message"], "member lib.a: it holds no member at 0x4d");
+    // One that holds itself and another such, ten thousand times each, holds nothing and ends soon.
+    let itself = format!("{}{}{}", member("/0", 9), member("/8", 9), member("/18", 9)).repeat(10_000);
+    let own = "thin.a/\n./thin.a/\n./other.a/\n\n";
+    let bytes = format!("!<thin>\n{}{own}{itself}", member("//", own.len()));
+    std::fs::write(&path, &bytes).unwrap();
+    std::fs::write(directory.path().join("other.a"), &bytes).unwrap();
+    let (status, target) = inspect(&path);
+    assert_eq!((status, &target["status"], codes(&target)), (2, &"failed".into(), vec!["no-elf-member"]));
+}
+
 /// Where, and the bytes that stand there afterwards.
 type Change<'a> = (usize, &'a [u8]);
 

@@ -44,6 +44,25 @@ fn what_cannot_be_audited_is_status_2_and_one_line() {
 }
 
 #[test]
+fn the_texts_of_two_programs_are_not_mixed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let one = "nginx version: nginx/1.22.1\nconfigure arguments: --with-cc-opt=-O2\n";
+    let two = format!("{one}nginx version: nginx/1.25.3\nconfigure arguments: --with-cc-opt=-O0\n");
+    let (status, report) =
+        json(["inspect".as_ref(), write(directory.path(), "two", two.as_bytes()).as_os_str()]);
+    let target = &report["targets"][0];
+    assert_eq!((status, &target["product"]["version"]), (2, &"1.22.1".into()));
+    assert_eq!(
+        (&target["status"], &target["problems"][0]["code"]),
+        (&"partial".into(), &"several-texts".into())
+    );
+    let twice = one.repeat(2);
+    let (status, report) =
+        json(["inspect".as_ref(), write(directory.path(), "twice", twice.as_bytes()).as_os_str()]);
+    assert_eq!((status, &report["targets"][0]["product"]["version"]), (0, &"1.22.1".into()));
+}
+
+#[test]
 fn a_directory_without_elf_files_is_status_2_unless_allowed() {
     let directory = tempfile::tempdir().expect("a directory");
     write(directory.path(), "readme", b"hello\n");

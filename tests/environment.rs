@@ -330,12 +330,38 @@ fn a_reader_that_goes_away_changes_no_verdict() {
 #[test]
 fn a_full_disk_is_an_error_and_leaves_no_half_report() {
     let folder = many(1);
-    for command in ["inspect", "check --no-config", "inspect -f json", "policy show", "explain", "man"] {
-        let target = if command.contains("inspect") || command.contains("check") { "$D" } else { "" };
-        let full = shell(&format!("$F {command} {target} > /dev/full"), folder.path());
+    let program = "$D/program-00000";
+    let commands = [
+        "inspect $D",
+        "inspect -f json $D",
+        "inspect --color always $D",
+        "inspect -f ndjson $D",
+        "check --no-config $D",
+        &format!("diff {program} {program}"),
+        "--help",
+        "-h",
+        "help check",
+        "policy init --help",
+        "--version",
+        "policy schema",
+        "policy show",
+        "policy validate builtin:release",
+        &format!("policy init --from {program}"),
+        "explain",
+        "explain missing-pie",
+        "completions bash",
+        "man",
+        "man check",
+    ];
+    for command in commands {
+        let full = shell(&format!("$F {command} > /dev/full"), folder.path());
         assert_eq!(full.status, 2, "{command}: {}", full.stderr);
-        let said = "standard output cannot be written: No space left";
-        assert!(full.stderr.contains(said), "{command}: {}", full.stderr);
+        let said = "flagaudit: standard output cannot be written: No space left on device (os error 28)\n";
+        assert_eq!(full.stderr, said, "{command}");
+        // A reader that has gone away wants no more, and that is no error.
+        let script = format!("{{ sleep 0.05; $F {command}; }} | :; exit ${{PIPESTATUS[0]}}");
+        let closed = shell(&script, folder.path());
+        assert_eq!((closed.status, closed.stderr.as_str()), (0, ""), "{command}");
     }
     // A report larger than files may be: the old one stays, and nothing is left lying about.
     std::fs::write(folder.path().join("report"), "old").unwrap();

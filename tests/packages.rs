@@ -69,9 +69,16 @@ fn programs_of_packages_are_named_by_package_and_member() {
     let directory = tempfile::tempdir().expect("a directory");
     let data = tar(&[("./usr/sbin/nginx", &program()), ("./usr/share/doc/x", b"text\n")]);
     let mut targets = vec![write(directory.path(), "plain.tar", &data)];
-    for (tool, ending) in [("gzip", "gz"), ("xz", "xz"), ("zstd", "zst")] {
+    for (tool, ending) in
+        [("gzip", "gz"), ("xz", "xz"), ("zstd", "zst"), ("bzip2", "bz2"), ("lzma", "lzma"), ("lz4", "lz4")]
+    {
         let Some(bytes) = compressed(tool, &data) else { continue };
         targets.push(write(directory.path(), &format!("a.tar.{ending}"), &bytes));
+        let inner = tar(&[(&format!("inner.tar.{ending}"), &bytes)]);
+        let inner = write(directory.path(), &format!("{ending}.tar"), &inner);
+        let (status, report) = json(["inspect".as_ref(), inner.as_os_str()]);
+        let member = format!("/inner.tar.{ending}!/usr/sbin/nginx");
+        assert_eq!((status, &report["targets"][0]["member"]), (0, &member.into()));
         let name = format!("data.tar.{ending}");
         let deb = ar(&[("debian-binary", b"2.0\n"), ("control.tar.gz", b""), (&name, &bytes)]);
         targets.push(write(directory.path(), &format!("{ending}.deb"), &deb));
@@ -94,6 +101,39 @@ fn programs_of_packages_are_named_by_package_and_member() {
     let output = common::flagaudit().args(["inspect", "-", "-f", "json"]).stdin(file).output().expect("runs");
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(report["targets"][0]["member"], "/usr/sbin/nginx");
+}
+
+#[test]
+fn compressed_programs_are_met_in_a_walk_and_named_by_their_paths() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let bytes = program();
+    let mut names = Vec::new();
+    for (tool, ending) in [("gzip", "gz"), ("xz", "xz"), ("zstd", "zst"), ("bzip2", "bz2"), ("lz4", "lz4")] {
+        let Some(packed) = compressed(tool, &bytes) else { continue };
+        names.push(write(directory.path(), &format!("module.ko.{ending}"), &packed).display().to_string());
+        let text = compressed(tool, b"a text").expect("compressed before");
+        write(directory.path(), &format!("text.{ending}"), &text);
+    }
+    names.sort();
+    let (status, report) = json(["inspect".as_ref(), directory.path().as_os_str()]);
+    assert_eq!((status, &report["summary"]["skipped"]), (0, &names.len().into()), "{report}");
+    for (facts, name) in report["targets"].as_array().expect("a list").iter().zip(&names) {
+        assert_eq!((facts["path"].as_str(), &facts["origin"]), (Some(name.as_str()), &"directory".into()));
+        assert_eq!((&facts["optimization"]["level"], &facts["member"]), (&"O2".into(), &().into()));
+        let (status, one) = json(["inspect", name]);
+        assert_eq!((status, &one["targets"][0]["path"]), (0, &name.as_str().into()));
+        assert_eq!(one["targets"][0]["optimization"], facts["optimization"]);
+    }
+    assert_eq!(report["targets"].as_array().map(Vec::len), Some(names.len()));
+    // More than a program may have, and one that is cut off: lines of their own, the others are audited.
+    let limited = run(["inspect", "--limit", "stream-bytes=100", directory.path().to_str().expect("a name")]);
+    assert_eq!(limited.status, 2);
+    assert!(limited.stderr.contains("module.ko.gz: more than 100 bytes"), "{}", limited.stderr);
+    let gzip = compressed("gzip", &bytes).expect("gzip is everywhere");
+    write(directory.path(), "cut.ko.gz", &gzip[..gzip.len() / 2]);
+    let (status, cut) = json(["inspect".as_ref(), directory.path().as_os_str()]);
+    assert_eq!((status, &cut["summary"]["failed"]), (2, &1.into()));
+    assert_eq!(cut["targets"][0]["problems"][0]["message"], "its gzip data is cut off");
 }
 
 #[test]
@@ -243,7 +283,76 @@ fn a_directory_of_packages_says_that_they_are_to_be_named() {
     write(directory.path(), "oci-layout", b"{}");
     let layout = run_on();
     assert_eq!(layout.status, 2);
-    assert!(layout.stderr.contains("but an OCI layout: tar -cC"), "{}", layout.stderr);
+    let said = "an OCI layout, whose index names no image that can be read";
+    assert!(layout.stderr.contains(said), "{}", layout.stderr);
+}
+
+/// Writes files below a directory.
+fn unpack(directory: &Path, files: &[(&str, &[u8])]) {
+    for (name, bytes) in files {
+        let path = directory.join(name);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+        std::fs::write(path, bytes).expect("written");
+    }
+}
+
+#[test]
+fn an_unpacked_oci_layout_is_read_as_the_archive_of_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let lower = tar(&[("usr/sbin/nginx", &program()), ("usr/bin/gone", &program())]);
+    let lower = compressed("gzip", &lower).expect("gzip is everywhere");
+    let upper = tar(&[("usr/bin/.wh.gone", b""), ("usr/bin/tool", &program())]);
+    let index = br#"{"schemaVersion":2,"manifests":[{"digest":"sha256:aa"}]}"#;
+    let manifest = br#"{"config":{"digest":"sha256:dd"},"layers":[
+        {"digest":"sha256:bb","mediaType":"application/vnd.oci.image.layer.v1.tar+gzip"},
+        {"digest":"sha256:cc","mediaType":"application/vnd.oci.image.layer.v1.tar"}]}"#;
+    let files: Vec<(&str, &[u8])> = vec![
+        ("oci-layout", br#"{"imageLayoutVersion":"1.0.0"}"#),
+        ("index.json", index),
+        ("blobs/sha256/aa", manifest),
+        ("blobs/sha256/bb", &lower),
+        ("blobs/sha256/cc", &upper),
+        ("blobs/sha256/dd", b"{}"),
+    ];
+    let layout = directory.path().join("layout");
+    unpack(&layout, &files);
+    let packed = write(directory.path(), "layout.tar", &tar(&files));
+    let members = |target: &Path| {
+        let (status, mut report) = json(["inspect".as_ref(), target.as_os_str()]);
+        assert_eq!(status, 0, "{report}");
+        for facts in report["targets"].as_array_mut().expect("a list") {
+            assert_eq!(facts["path"], target.to_string_lossy().as_ref());
+            facts["path"] = ().into();
+        }
+        report["targets"].take()
+    };
+    let found = members(&layout);
+    assert_eq!(found, members(&packed));
+    assert_eq!(
+        (&found[0]["member"], &found[1]["member"]),
+        (&"/usr/bin/tool".into(), &"/usr/sbin/nginx".into())
+    );
+    let one = format!("{}!/usr/sbin/nginx", layout.display());
+    let (status, report) = json(["inspect", &one]);
+    assert_eq!((status, &report["targets"][0]["member"]), (0, &"/usr/sbin/nginx".into()), "{report}");
+    assert_eq!(report["targets"].as_array().map(Vec::len), Some(1));
+    let none = run(["inspect", &format!("{}!/usr/bin/gone", layout.display())]);
+    assert_eq!(none.status, 2);
+    assert!(none.stderr.contains("no program of this name in the package"), "{}", none.stderr);
+    // What is missing is said; what else lies there is audited, too; no link leads out.
+    std::fs::remove_file(layout.join("blobs/sha256/cc")).expect("removed");
+    write(&layout, "stray", &program());
+    let missing = run(["inspect".as_ref(), layout.as_os_str()]);
+    assert_eq!(missing.status, 2, "{}", missing.stdout);
+    assert!(missing.stderr.contains("the layer /blobs/sha256/cc is missing"), "{}", missing.stderr);
+    assert!(missing.stdout.contains("layout/stray") && missing.stdout.contains("layout!/usr/bin/gone"));
+    std::os::unix::fs::symlink(directory.path().join("layout.tar"), layout.join("blobs/sha256/cc"))
+        .expect("a link");
+    assert_eq!(run(["inspect".as_ref(), layout.as_os_str()]).status, 2);
+    std::fs::write(layout.join("index.json"), b"no index").expect("written");
+    let unread = run(["check".as_ref(), "--no-config".as_ref(), layout.as_os_str()]);
+    assert_eq!(unread.status, 2, "{}", unread.stdout);
+    assert!(unread.stderr.contains("an OCI layout, whose index names no image"), "{}", unread.stderr);
 }
 
 #[test]
@@ -269,6 +378,42 @@ fn one_program_of_a_package_may_be_named() {
     assert_eq!(same.status, 0, "{}{}", same.stdout, same.stderr);
     let which = run(["diff".to_owned(), target.display().to_string(), name("/usr/bin/b")]);
     assert_eq!(which.status, 0, "the member of the same name: {}{}", which.stdout, which.stderr);
+    // Also if it has that name by a link, and is listed under another.
+    for kind in [tar::EntryType::Link, tar::EntryType::Symlink] {
+        let mut builder = tar::Builder::new(Vec::new());
+        let bytes = program();
+        for file in ["opt/a.real", "usr/bin/other"] {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(bytes.len() as u64);
+            header.set_mode(0o755);
+            builder.append_data(&mut header, file, bytes.as_slice()).expect("appended");
+        }
+        let to = if kind == tar::EntryType::Link { "opt/a.real" } else { "../../opt/a.real" };
+        link(&mut builder, kind, "usr/bin/b", to);
+        let layer = builder.into_inner().expect("an archive");
+        let manifest = br#"[{"RepoTags":["a:1"],"Layers":["l/layer.tar"]}]"#;
+        let image = tar(&[("l/layer.tar", &layer), ("manifest.json", manifest)]);
+        let nested = tar(&[("inner.tar", &layer)]);
+        for (file, bytes) in [("plain", &layer), ("image", &image), ("nested", &nested)] {
+            let linked = write(directory.path(), &format!("{file}.tar"), bytes).display().to_string();
+            let (_, all) = json(["inspect", &linked]);
+            assert_eq!(all["targets"].as_array().map(Vec::len), Some(2), "{file}");
+            if file == "nested" && kind == tar::EntryType::Symlink {
+                continue;
+            }
+            let found = run(["diff".to_owned(), name("/usr/bin/b"), linked.clone()]);
+            assert_eq!(found.status, 0, "{file} {kind:?}: {}{}", found.stdout, found.stderr);
+            assert!(
+                found.stdout.contains("usr/bin/b") && !found.stdout.contains("a.real"),
+                "{}",
+                found.stdout
+            );
+            let inner = if file == "nested" { "/inner.tar!" } else { "" };
+            let (status, report) = json(["inspect", &format!("{linked}!{inner}/usr/bin/b")]);
+            assert_eq!((status, &report["targets"][0]["status"]), (0, &"ok".into()), "{file} {report}");
+            assert_eq!(report["targets"][0]["member"], format!("{inner}/usr/bin/b"));
+        }
+    }
 }
 
 #[test]

@@ -202,7 +202,7 @@ impl Group {
             _ => {}
         }
         let limits = &self.options.limits;
-        let image = subject.open(limits.stream_bytes).ok().and_then(|input| Image::open(input, limits).ok());
+        let image = subject.open(limits).ok().and_then(|input| Image::open(input, limits).ok());
         let Some(image) = image else { return false };
         let own = &self.options.companions;
         let root = own.root.clone().or_else(|| subject.root.clone());
@@ -270,11 +270,12 @@ fn look(subjects: &mut [Subject], options: &Options, jobs: usize) {
     let limits = &options.limits;
     let flow: ControlFlow<()> = parallel::ordered(
         jobs,
-        subjects.iter_mut().filter(|subject| subject.glance.is_none()),
+        // A compressed program is decompressed once, for its audit.
+        subjects.iter_mut().filter(|subject| subject.glance.is_none() && !subject.compressed),
         |subject| {
             // What comes from standard input or a process is held open already.
             if subject.refused.is_none()
-                && let Ok(input) = subject.open(limits.stream_bytes)
+                && let Ok(input) = subject.open(limits)
             {
                 subject.glance = glance(&input, limits);
                 if subject.origin == Origin::Stdin {
@@ -351,8 +352,8 @@ fn is_copy(a: &Subject, b: &Subject, options: &Options) -> Option<bool> {
     if a.identity.is_some() && a.identity == b.identity {
         return Some(true);
     }
-    let a = a.open(options.limits.stream_bytes).ok()?;
-    let b = b.open(options.limits.stream_bytes).ok()?;
+    let a = a.open(&options.limits).ok()?;
+    let b = b.open(&options.limits).ok()?;
     equal(&a, &b)
 }
 

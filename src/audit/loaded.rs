@@ -165,7 +165,7 @@ pub(super) fn resolved(subject: &Subject, facts: &mut Facts, options: &Options) 
     if !linked || subject.origin == Origin::Archive {
         return Vec::new();
     }
-    let Ok(input) = subject.open(options.limits.stream_bytes) else { return Vec::new() };
+    let Ok(input) = subject.open(&options.limits) else { return Vec::new() };
     let modules: Vec<PathBuf> = facts
         .nginx
         .iter()

@@ -4,12 +4,16 @@ use super::{Options, conclude, debug, macros};
 use crate::compiler::Level;
 use crate::compiler::options::LevelWord;
 use crate::evidence::{Source, Strength, dwarf_producer, gcc_command_line, lto_options};
-use crate::facts::{DebugSource, Elf, Facts, Kind, Problem, Status, Unit};
+use crate::facts::{CompilerSeen, DebugSource, Elf, Facts, Kind, Problem, Status, Unit};
 use crate::image::{Image, ImageError, Input, archive, identity, linkage};
 use crate::reconcile::Witnessed;
 use crate::reconcile::account::Account;
 use crate::reconcile::units::Units;
-use std::path::Path;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 /// How LLVM bitcode begins: plain, and in the wrapper that Apple's tools write.
@@ -74,49 +78,145 @@ fn unit_of_words(image: &Image, member: &str, problems: &mut Vec<Problem>) -> Op
     }
 }
 
-/// Reads all members that are ELF files.
+/// What the members of an archive come to.
+struct Gathered<'a> {
+    options: &'a Options,
+    all: Units,
+    versions: Vec<u16>,
+    compilers: Vec<CompilerSeen>,
+    elf_members: u64,
+    /// Objects of another system are all of an archive, and then nothing is damaged.
+    lost: Vec<Problem>,
+    text_bytes: u64,
+    bitcode: Vec<Unit>,
+    /// Members that may still be looked at, of all archives together.
+    left: usize,
+    /// Archives that were read as files of their own: a thin one may name another many times, and itself.
+    entered: HashSet<PathBuf>,
+}
+
+/// Reads all members that are ELF files, also those of archives in the archive.
 pub(super) fn read(input: &Input, path: &Path, options: &Options, facts: &mut Facts) {
     let Some(archive) = archive::read(input, &options.limits) else {
         facts.status = Status::Failed;
         facts.problems.push(Problem::damage("damaged-archive", "the archive cannot be read"));
         return;
     };
-    facts.problems.extend(archive.problems);
-    let mut all = Units::default();
-    let mut versions = Vec::new();
-    let mut compilers = Vec::new();
-    let mut elf_members = 0u64;
-    // Objects of another system are all of an archive, and then nothing is damaged.
-    let mut lost = Vec::new();
-    let mut text_bytes = 0u64;
-    let mut bitcode = Vec::new();
-    for member in &archive.members {
-        let name = String::from_utf8_lossy(&member.name).into_owned();
-        let opened = match &member.input {
-            Some(input) => Ok(input.clone()),
-            None => archive::open_thin(member, path),
+    let mut gathered = Gathered {
+        options,
+        all: Units::default(),
+        versions: Vec::new(),
+        compilers: Vec::new(),
+        elf_members: 0,
+        lost: Vec::new(),
+        text_bytes: 0,
+        bitcode: Vec::new(),
+        left: options.limits.archive_members,
+        entered: HashSet::from([plain(path)]),
+    };
+    gathered.archive(archive, (path, ""), archive::MOST_NESTED, facts);
+    gathered.conclude(path, facts);
+}
+
+impl Gathered<'_> {
+    /// Takes all members of an archive that lies at a place; the names of its members begin with a prefix. In it others may lie
+    /// so deep.
+    fn archive(
+        &mut self,
+        archive: archive::Archive,
+        (path, prefix): (&Path, &str),
+        deep: u32,
+        facts: &mut Facts,
+    ) {
+        let problems = archive.problems.into_iter();
+        facts.problems.extend(problems.map(|problem| within(prefix, problem)));
+        let mut others = HashMap::new();
+        for member in &archive.members {
+            let Some(left) = self.left.checked_sub(1) else {
+                let most = self.options.limits.archive_members;
+                let message = format!("{prefix}only the first {most} members of all archives are read");
+                facts.problems.push(Problem::damage("too-many-members", message));
+                return;
+            };
+            self.left = left;
+            let own_place = member.input.is_none().then(|| plain(&path.with_file_name(file_name(member))));
+            if member.inside.is_none() && own_place.as_ref().is_some_and(|own| self.entered.contains(own)) {
+                continue;
+            }
+            let mut name = format!("{prefix}{}", String::from_utf8_lossy(&member.name));
+            let opened = match (&member.input, member.inside) {
+                (Some(input), _) => Ok(input.clone()),
+                (None, None) => archive::open_thin(member, path).map_err(|error| error.to_string()),
+                (None, Some(at)) => self.inside((member, at), path, &mut others).map(|(own, input)| {
+                    name = format!("{name}!{own}");
+                    input
+                }),
+            };
+            match opened {
+                Ok(input) if archive::is_archive(&input) => {
+                    self.entered.extend(own_place.clone());
+                    self.nested(&input, (own_place.as_deref().unwrap_or(path), &name), deep, facts);
+                }
+                Ok(input) => self.member(&input, &name, &member.name, facts),
+                Err(why) => facts.problems.push(Problem::damage("missing-member", why)),
+            }
+        }
+    }
+
+    /// Takes an archive in an archive, if it does not lie too deep.
+    fn nested(&mut self, input: &Input, (path, name): (&Path, &str), deep: u32, facts: &mut Facts) {
+        let Some(deep) = deep.checked_sub(1) else {
+            let most = archive::MOST_NESTED;
+            let message = format!("{name}: archives in archives are read to a depth of {most}");
+            facts.problems.push(Problem::damage("unread-member", message));
+            return;
         };
-        let image = match opened.map(|input| (Image::open(input.clone(), &options.limits), input)) {
-            Ok((Ok(image), _)) => image,
-            Ok((Err(ImageError::NotElf), input)) if is_bitcode(&input) => {
+        if let Some(archive) = archive::read(input, &self.options.limits) {
+            self.archive(archive, (path, &format!("{name}!")), deep, facts);
+        }
+    }
+
+    /// The name and the bytes of a thin archive's member that lies in another archive. Those that were opened are kept.
+    fn inside(
+        &self,
+        (member, at): (&archive::Member, u64),
+        path: &Path,
+        others: &mut Others,
+    ) -> Result<(String, Input), String> {
+        let shown = String::from_utf8_lossy(&member.name);
+        let other = match others.entry(member.name.clone()) {
+            Entry::Occupied(other) => other.into_mut(),
+            Entry::Vacant(place) => {
+                let input = archive::open_thin(member, path).map_err(|error| error.to_string())?;
+                let members = archive::read(&input, &self.options.limits).map(|archive| archive.members);
+                let by_place = members.unwrap_or_default().into_iter().map(|member| (member.at, member));
+                place.insert(by_place.collect())
+            }
+        };
+        let found = other.get(&at).and_then(|found| Some((found, found.input.clone()?)));
+        let (found, input) = found.ok_or_else(|| format!("member {shown}: it holds no member at {at:#x}"))?;
+        Ok((String::from_utf8_lossy(&found.name).into_owned(), input))
+    }
+
+    /// Takes one member that is no archive.
+    fn member(&mut self, input: &Input, name: &str, own_name: &[u8], facts: &mut Facts) {
+        let image = match Image::open(input.clone(), &self.options.limits) {
+            Ok(image) => image,
+            Err(ImageError::NotElf) if is_bitcode(input) => {
                 let note =
                     Some("LLVM bitcode, which becomes code at link time and names no level".to_owned());
-                bitcode.push(Unit { note, intermediate: true, ..unit_of(&name) });
-                continue;
+                self.bitcode.push(Unit { note, intermediate: true, ..unit_of(name) });
+                return;
             }
             // Members that are not ELF files (indices, texts) belong to the archive and say nothing here. One that is named
             // as an object file and is none has lost something.
-            Ok((Err(ImageError::NotElf), input)) if !is_lost_object(&member.name, &input) => continue,
-            Ok((Err(error), _)) => {
-                lost.push(Problem::damage("damaged-member", format!("{name}: {error}")));
-                continue;
-            }
+            Err(ImageError::NotElf) if !is_lost_object(own_name, input) => return,
             Err(error) => {
-                facts.problems.push(Problem::damage("missing-member", error.to_string()));
-                continue;
+                self.lost.push(Problem::damage("damaged-member", format!("{name}: {error}")));
+                return;
             }
         };
-        elf_members += 1;
+        self.elf_members += 1;
         if !image.is_relocatable() {
             // Linkers take nothing else from an archive, so this was one.
             let message = format!("{name}: an ELF file, but no relocatable one");
@@ -125,7 +225,7 @@ pub(super) fn read(input: &Input, path: &Path, options: &Options, facts: &mut Fa
         if facts.elf.is_none() {
             facts.elf = Some(Elf { kind: Kind::Archive, ..elf_of(&image) });
         }
-        let note = |problem: Problem| Problem { message: format!("{name}: {}", problem.message), ..problem };
+        let note = |problem: Problem| within(&format!("{name}: "), problem);
         facts.problems.extend(image.problems.iter().cloned().map(note));
         let mut dwarf = dwarf_producer::read(&image, None);
         macros::read(&image, None, &mut dwarf);
@@ -134,49 +234,70 @@ pub(super) fn read(input: &Input, path: &Path, options: &Options, facts: &mut Fa
         for problem in &mut facts.problems[before..] {
             *problem = note(problem.clone());
         }
-        versions.append(&mut facts.debug_info.dwarf_versions);
-        compilers.append(&mut facts.compilers);
+        self.versions.append(&mut facts.debug_info.dwarf_versions);
+        self.compilers.append(&mut facts.compilers);
         if found.units.is_empty()
-            && let Some(unit) = unit_of_words(&image, &name, &mut facts.problems)
+            && let Some(unit) = unit_of_words(&image, name, &mut facts.problems)
         {
             found.units.push(unit);
             found.libraries.push(None);
         }
         let text = text_size(&image);
-        text_bytes += found.share_relocatable(text);
+        self.text_bytes += found.share_relocatable(text);
         let intermediate = text == 0 && lto_options::has_code(&image);
         for unit in &mut found.units {
-            unit.member = Some(name.clone());
+            unit.member = Some(name.to_owned());
             unit.intermediate = intermediate;
         }
-        all.units.append(&mut found.units);
-        all.libraries.append(&mut found.libraries);
+        self.all.units.append(&mut found.units);
+        self.all.libraries.append(&mut found.libraries);
     }
-    if elf_members == 0 {
-        facts.status = Status::Failed;
-        let message = match bitcode.len() {
-            0 => "the archive holds no ELF file",
-            _ => "the archive holds no ELF file, only LLVM bitcode, which becomes code at link time",
+
+    /// The facts of all members together.
+    fn conclude(mut self, path: &Path, facts: &mut Facts) {
+        if self.elf_members == 0 {
+            facts.status = Status::Failed;
+            let message = match self.bitcode.len() {
+                0 => "the archive holds no ELF file",
+                _ => "the archive holds no ELF file, only LLVM bitcode, which becomes code at link time",
+            };
+            facts.problems.push(Problem::damage("no-elf-member", message));
+            return;
+        }
+        self.all.libraries.resize(self.all.units.len() + self.bitcode.len(), None);
+        self.all.units.append(&mut self.bitcode);
+        facts.problems.append(&mut self.lost);
+        self.versions.sort_unstable();
+        self.versions.dedup();
+        facts.debug_info.dwarf_versions = self.versions;
+        facts.compilers = merge_compilers(self.compilers);
+        self.all.own_library(path.file_name().map(OsStrExt::as_bytes));
+        let seen = Witnessed {
+            units: self.all.units,
+            account: Account { bytes: self.text_bytes, ..Account::default() },
+            relocatable: true,
+            debug_absent: Some("no member has debug information".to_owned()),
+            ..Witnessed::default()
         };
-        facts.problems.push(Problem::damage("no-elf-member", message));
-        return;
+        conclude(seen, facts, false);
     }
-    all.libraries.resize(all.units.len() + bitcode.len(), None);
-    all.units.append(&mut bitcode);
-    facts.problems.append(&mut lost);
-    versions.sort_unstable();
-    versions.dedup();
-    facts.debug_info.dwarf_versions = versions;
-    facts.compilers = merge_compilers(compilers);
-    all.own_library(path.file_name().map(std::os::unix::ffi::OsStrExt::as_bytes));
-    let seen = Witnessed {
-        units: all.units,
-        account: Account { bytes: text_bytes, ..Account::default() },
-        relocatable: true,
-        debug_absent: Some("no member has debug information".to_owned()),
-        ..Witnessed::default()
-    };
-    conclude(seen, facts, false);
+}
+
+/// Members of other archives by where their headers lie, by the names of those.
+type Others = HashMap<Vec<u8>, HashMap<u64, archive::Member>>;
+
+/// A path without `.` in it.
+fn plain(path: &Path) -> PathBuf {
+    path.components().filter(|part| *part != Component::CurDir).collect()
+}
+
+fn file_name(member: &archive::Member) -> &OsStr {
+    OsStr::from_bytes(&member.name)
+}
+
+/// A problem of something inside the archive, whose message begins with what that is.
+fn within(prefix: &str, problem: Problem) -> Problem {
+    Problem { message: format!("{prefix}{}", problem.message), ..problem }
 }
 
 /// Bytes of allocated executable sections. They are summed, not merged: in a relocatable file all begin at address 0.
@@ -202,9 +323,9 @@ fn elf_of(image: &Image) -> Elf {
     identity::elf_facts(image, &linkage::read(image), None)
 }
 
-fn merge_compilers(mut list: Vec<crate::facts::CompilerSeen>) -> Vec<crate::facts::CompilerSeen> {
+fn merge_compilers(mut list: Vec<CompilerSeen>) -> Vec<CompilerSeen> {
     list.sort();
-    let mut merged: Vec<crate::facts::CompilerSeen> = Vec::new();
+    let mut merged: Vec<CompilerSeen> = Vec::new();
     for compiler in list {
         match merged.last_mut() {
             Some(last)

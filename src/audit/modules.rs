@@ -9,7 +9,7 @@ use crate::target::Subject;
 use object::elf;
 
 fn image(subject: &Subject, options: &Options) -> Option<Image> {
-    let input = subject.open(options.limits.stream_bytes).ok()?;
+    let input = subject.open(&options.limits).ok()?;
     Image::open(input, &options.limits).ok()
 }
 

@@ -56,7 +56,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<u8> {
     let (old, new) = (side(&arguments.old, limits)?, side(&arguments.new, limits)?);
     let saved = (old.saved, new.saved);
     let unaudited = old.unaudited.max(new.unaudited);
-    let (old, new) = pair(old, new)?;
+    let (old, new) = pair(old, new, limits)?;
     // Of what was audited now that was said already.
     for (facts, _) in [(&old, saved.0), (&new, saved.1)].iter().filter(|(_, saved)| *saved) {
         if facts.status == Status::Failed {
@@ -104,8 +104,9 @@ fn side(path: &Path, limits: &[String]) -> anyhow::Result<Side> {
     Ok(Side { name: path.to_path_buf(), targets, saved, unaudited })
 }
 
-/// Takes one target of each side: the only one, or the one of the same name as the only one of the other side.
-fn pair(old: Side, new: Side) -> anyhow::Result<(Facts, Facts)> {
+/// Takes one target of each side: the only one, or the one of the same name as the only one of the other side. The program of
+/// a package may have that name by a link.
+fn pair(old: Side, new: Side, limits: &[String]) -> anyhow::Result<(Facts, Facts)> {
     let base = |facts: &Facts| {
         let name = facts.member.as_deref().unwrap_or(&facts.path);
         name.rsplit('/').next().unwrap_or(name).to_owned()
@@ -114,6 +115,18 @@ fn pair(old: Side, new: Side) -> anyhow::Result<(Facts, Facts)> {
     let (old_name, new_name) = (only(&old), only(&new));
     let pick = |side: Side, wanted: Option<String>| -> anyhow::Result<Facts> {
         let total = side.targets.len();
+        let linked = || {
+            let limits = targets::limits(limits).ok()?;
+            targets::audit_linked(&side.name, wanted.as_deref().filter(|_| !side.saved)?, limits)
+        };
+        let linked = if total > 1 && !side.targets.iter().any(|facts| wanted.as_ref() == Some(&base(facts))) {
+            linked()
+        } else {
+            None
+        };
+        if let Some(facts) = linked {
+            return Ok(facts);
+        }
         let matching = side
             .targets
             .into_iter()

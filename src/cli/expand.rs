@@ -7,6 +7,7 @@ use crate::image::confined::{Below, Directory};
 use crate::limits::Limits;
 use crate::parallel;
 use crate::report::Summary;
+use crate::target::package::Wanted;
 use crate::target::{Subject, directory, package, process};
 use std::ffi::OsStr;
 use std::ops::ControlFlow;
@@ -83,11 +84,17 @@ impl TargetArguments {
         self.one_or_named(name, None, root, limits)
     }
 
-    /// Expands a name that is no directory; of a package the program named `member`, if one is given.
+    /// The one program of a package that has a name of this last component, or nothing.
+    pub fn linked(&self, name: PathBuf, last: &str, limits: &Limits) -> Vec<Subject> {
+        let root = Root::open(self.root.as_deref());
+        self.one_or_named(name, Some(Wanted::Last(last)), &root, limits).subjects
+    }
+
+    /// Expands a name that is no directory; of a package only what is wanted.
     fn one_or_named(
         &self,
         name: PathBuf,
-        member: Option<&str>,
+        wanted: Option<Wanted<'_>>,
         root: &Root<'_>,
         limits: &Limits,
     ) -> Expanded {
@@ -98,6 +105,12 @@ impl TargetArguments {
         }
         if let Some((package, member)) = member_of(&name) {
             return self.member(name, package, &member, root, limits);
+        }
+        if let Some((wanted, (top, place))) = wanted.zip(root.directory(&name)) {
+            let mut image = package::layout(&top, &place, limits).unwrap_or_default();
+            image.pick(&place, wanted);
+            expanded.subjects = image.subjects;
+            return expanded;
         }
         let subject = if name.as_os_str() == "-" {
             Subject::new("<stdin>", Origin::Stdin)
@@ -119,8 +132,8 @@ impl TargetArguments {
         match package::open(subject, limits) {
             Err(subject) => expanded.subjects.push(*subject),
             Ok(mut package) => {
-                if let Some(member) = member {
-                    package.pick(&path, member);
+                if let Some(wanted) = wanted {
+                    package.pick(&path, wanted);
                 }
                 expanded.summary.skipped += package.skipped;
                 if package.subjects.is_empty() {
@@ -142,7 +155,7 @@ impl TargetArguments {
         root: &Root<'_>,
         limits: &Limits,
     ) -> Expanded {
-        let mut expanded = self.one_or_named(package, Some(member), root, limits);
+        let mut expanded = self.one_or_named(package, Some(Wanted::Member(member)), root, limits);
         expanded.summary = Summary::default();
         // What is no package has no members.
         expanded.subjects.retain(|subject| subject.member.is_some() || subject.refused.is_some());
@@ -167,10 +180,17 @@ impl TargetArguments {
         expanded.notes.extend(walk.unreadable.iter().map(|(path, why)| format!("{}: {why}", path.display())));
         expanded.summary.skipped = walk.skipped;
         expanded.summary.unreadable = walk.unreadable.len() as u64;
-        let empty = walk.found.is_empty();
-        if empty {
+        let image = if walk.oci_layout { package::layout(top, root, limits) } else { None };
+        let unread = walk.oci_layout && image.is_none();
+        let image = image.unwrap_or_default();
+        expanded.summary.skipped += image.skipped;
+        let empty = walk.found.is_empty() && image.subjects.is_empty();
+        if unread {
+            expanded
+                .notes
+                .push(format!("{shown}: an OCI layout, whose index names no image that can be read"));
+        } else if empty {
             let hint = match walk.packages {
-                _ if walk.oci_layout => format!(", but an OCI layout: tar -cC {shown} . | flagaudit check -"),
                 0 => String::new(),
                 1 => ", but a package, which a walk does not open: name it".to_owned(),
                 packages => format!(", but {packages} packages, which a walk does not open: name them"),
@@ -178,8 +198,9 @@ impl TargetArguments {
             expanded.notes.push(format!("{shown}: no ELF file in this directory{hint}"));
         }
         expanded.subjects.extend(walk.found.into_iter().map(Subject::met));
-        expanded.incomplete =
-            (empty && !self.allow_empty) || (!walk.unreadable.is_empty() && !self.ignore_unreadable);
+        expanded.subjects.extend(image.subjects);
+        expanded.incomplete = ((empty || unread) && !self.allow_empty)
+            || (!walk.unreadable.is_empty() && !self.ignore_unreadable);
         expanded
     }
 }
@@ -225,6 +246,7 @@ fn member_of(name: &Path) -> Option<(PathBuf, String)> {
     places.filter_map(|at| bytes.split_at_checked(at)).find_map(|(package, member)| {
         let package = PathBuf::from(OsStr::from_bytes(package));
         let member = String::from_utf8_lossy(member.get(1..)?).into_owned();
-        package.is_file().then_some((package, member))
+        let is_package = package.is_file() || package.join(directory::OCI_LAYOUT).is_file();
+        is_package.then_some((package, member))
     })
 }

@@ -52,12 +52,10 @@ pub(super) fn write(output: &OutputArguments, text: &str) -> anyhow::Result<()> 
             return super::print(anstream::adapter::strip_str(text).to_string().as_bytes()).map(|_| ());
         }
         let mut stream = AutoStream::new(io::stdout().lock(), choice);
-        return match stream.write_all(text.as_bytes()).and_then(|()| stream.flush()) {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                Err(error).context("standard output cannot be written")
-            }
-            _ => Ok(()),
-        };
+        let result = stream.write_all(text.as_bytes()).and_then(|()| stream.flush());
+        // It holds standard output locked.
+        drop(stream);
+        return super::written(result).map(|_| ());
     };
     let plain = match choice(output) {
         ColorChoice::Always | ColorChoice::AlwaysAnsi => text.to_owned(),

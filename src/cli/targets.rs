@@ -125,6 +125,15 @@ pub(super) fn audit_named(path: &Path, limits: &[String]) -> anyhow::Result<(Vec
     Ok((targets, tally.status()))
 }
 
+/// Audits the one program of a package that has a name of this last component, which a link may give it, with default options.
+pub(super) fn audit_linked(path: &Path, last: &str, limits: Limits) -> Option<Facts> {
+    let found = TargetArguments::default().linked(path.to_path_buf(), last, &limits);
+    match found.as_slice() {
+        [one] if one.refused.is_none() => Some(audit::audit(one, &Options { limits, ..Options::default() })),
+        _ => None,
+    }
+}
+
 /// The limits that `--limit` asks for.
 pub(super) fn limits(settings: &[String]) -> anyhow::Result<Limits> {
     let mut limits = Limits::default();

@@ -180,6 +180,10 @@ fn judge_known(image: &Image, machine: Machine, functions: &[Function], selectio
     let mut shape = CodeShape::unknown(Unknown::NoFunctions);
     shape.bytes_read = bytes_read;
     shape.bytes_left_out = bytes_left_out;
+    for (_, features) in &measured {
+        shape.checks |= features.checks;
+        shape.traps += u64::from(features.traps);
+    }
     if missing > 0 {
         shape.problems.push(Problem::damage(
             "unreadable-text",

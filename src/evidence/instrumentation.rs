@@ -119,7 +119,7 @@ struct Names {
 
 /// Reads what the file shows of its instrumentation. `debug_build` is for those who know the program.
 ///
-/// A sanitizer that only traps (`-fsanitize-trap`) calls nothing and is not seen here.
+/// A sanitizer that only traps (`-fsanitize-trap`) calls nothing and is not seen here (see [`super::traps`]).
 pub fn read(image: &Image, linkage: &Linkage, symbols: &Symbols) -> Instrumentation {
     if is_separate_debug(image) || image.header.kind == elf::ET_CORE || is_packed(image) {
         return Instrumentation::default();

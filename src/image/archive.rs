@@ -17,6 +17,8 @@ use std::path::{Component, Path};
 const MAX_NAMES: u64 = 64 << 20;
 /// Longest member name, in bytes (Linux `PATH_MAX`).
 const MAX_NAME: usize = 4096;
+/// How deep archives in archives are read. Linkers take nothing from them, and who packs them does so by mistake.
+pub const MOST_NESTED: u32 = 3;
 const HEADER: u64 = size_of::<Header>() as u64;
 
 /// An archive's members.
@@ -39,6 +41,10 @@ pub struct Member {
     pub size: u64,
     /// Its bytes; `None` in a thin archive.
     pub input: Option<Input>,
+    /// Where its header lies.
+    pub at: u64,
+    /// Of a thin archive's member that is a member of the archive of that name, where it lies in that.
+    pub inside: Option<u64>,
 }
 
 /// Whether the bytes begin like an archive.
@@ -108,11 +114,14 @@ fn member(input: &Input, at: u64, thin: bool, names: &mut Vec<u8>) -> Result<(Fo
         return Ok((None, padded));
     }
     let mut size = size;
+    let mut inside = None;
     let name = if let Some(place) =
         raw.strip_prefix(b"/").filter(|place| place.first().is_some_and(u8::is_ascii_digit))
     {
         // `/123`, in thin archives also `/123:456` for a member of an archive in the archive.
-        let digits = place.split(|&byte| byte == b':').next().unwrap_or_default();
+        let mut parts = place.splitn(2, |&byte| byte == b':');
+        let digits = parts.next().unwrap_or_default();
+        inside = parts.next().filter(|_| thin).map(number);
         number(digits).and_then(|place| long_name(names, place)).ok_or("its name is not in the name table")?
     } else if let Some(length) = raw.strip_prefix(b"#1/") {
         let length = number(length).filter(|&length| length <= size).ok_or("its name has no length")?;
@@ -132,11 +141,16 @@ fn member(input: &Input, at: u64, thin: bool, names: &mut Vec<u8>) -> Result<(Fo
         return Ok((None, padded));
     }
     if thin {
-        return Ok((Some((Member { name, size, input: None }, true)), start));
+        let inside = match inside {
+            Some(None) => return Err("its place in another archive is no number".to_owned()),
+            Some(place) => place,
+            None => None,
+        };
+        return Ok((Some((Member { name, size, input: None, at, inside }, true)), start));
     }
     let there = size.min(input.len().saturating_sub(start));
     let part = input.part(start, there);
-    Ok((Some((Member { name, size, input: part }, there == size)), padded))
+    Ok((Some((Member { name, size, input: part, at, inside: None }, there == size)), padded))
 }
 
 /// Symbol tables of GNU, of Microsoft's tools and of BSD.
@@ -231,7 +245,7 @@ mod tests {
             assert_eq!(open_thin(member, &place).unwrap().len(), member.size);
         }
         for name in ["../elf/tx1.o", "/etc/passwd", "..", "src", "missing.o"] {
-            let member = Member { name: name.into(), size: 1, input: None };
+            let member = Member { name: name.into(), size: 1, input: None, at: 0, inside: None };
             assert!(open_thin(&member, &place).is_err(), "{name}");
         }
     }

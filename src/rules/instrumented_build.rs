@@ -24,12 +24,12 @@
 //! # Evidence
 //!
 //! Structural: imports and symbols of the run-time libraries, names of count files in the data (they survive stripping).
-//! Recorded: the options of every unit.
+//! Recorded: the options of every unit. Inferred: clang's traps in the code.
 //!
 //! # Limits
 //!
-//! A sanitizer without a run-time library (`-fsanitize-trap`) leaves nothing but its options behind. Where nothing tells, a
-//! warning says so.
+//! A sanitizer without a run-time library (`-fsanitize-trap`) leaves its options behind, and of clang from version 12 on traps that
+//! name the check, which are seen where code is read. Those of GCC say nothing. Where nothing tells, a warning says so.
 
 use super::Rule;
 use super::check::{Context, Draft, Outcome};
@@ -102,9 +102,15 @@ fn draft<'a, T>(
         ),
         // Instrumentation leaves traces; that there are none to look for is worth a warning, not a stop.
         None => Some(
-            Draft::undetermined(key, format!("nothing tells whether this was built with {key}"))
-                .policy(&entry.at)
-                .at_most(Severity::Warning),
+            Draft::undetermined(
+                key,
+                match &fact.seen {
+                    Some(seen) => format!("whether this was built with {key} cannot be told: {seen}"),
+                    None => format!("nothing tells whether this was built with {key}"),
+                },
+            )
+            .policy(&entry.at)
+            .at_most(Severity::Warning),
         ),
     }
 }

@@ -1,4 +1,4 @@
-//! A directory, walked: ELF files are recognised by content, special files are never opened, and
+//! A directory, walked: ELF files, also compressed ones, are recognised by content, special files are never opened, and
 //! symbolic links are not followed (so loops are harmless and no file is met twice by that way). Everything is reached
 //! from the handle of the directory that the walk began at, so that a folder which becomes a link meanwhile leads nowhere.
 
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 /// Files that a thread looks at before it asks for more: a look is short, and asking for each would cost as much.
 const BATCH: usize = 64;
 /// A file that says of its directory what it is (OCI image specification, "Image Layout").
-const OCI_LAYOUT: &str = "oci-layout";
+pub const OCI_LAYOUT: &str = "oci-layout";
 
 /// What a walk met.
 #[derive(Debug, Default)]
@@ -42,8 +42,10 @@ pub struct Met {
     pub path: PathBuf,
     /// The same place, to open it again.
     pub below: Below,
-    /// What a look at it told; `None` for an archive, or an ELF file with damaged headers.
+    /// What a look at it told; `None` for an archive, a compressed file, or an ELF file with damaged headers.
     pub glance: Option<Glance>,
+    /// It is a compressed program.
+    pub compressed: bool,
     /// Device and inode.
     pub identity: (u64, u64),
 }
@@ -66,7 +68,9 @@ pub fn walk(top: &Directory, root: &Path, jobs: usize, limits: &Limits, seen: &m
         let below = top.below(file.map_err(|(path, why)| (shown(&path), why))?);
         let path = shown(&below.path);
         match visit(&below, limits) {
-            Ok(Looked::Elf(glance, identity)) => Ok(Seen::Elf(Met { path, below, glance, identity })),
+            Ok(Looked::Elf { glance, compressed, identity }) => {
+                Ok(Seen::Elf(Met { path, below, glance, compressed, identity }))
+            }
             Ok(Looked::Other { package }) => {
                 Ok(Seen::Other { package, oci_layout: below.path.as_os_str() == OCI_LAYOUT })
             }
@@ -110,8 +114,12 @@ enum Seen {
 
 /// What a look at a file tells.
 enum Looked {
-    /// ELF, or an archive of it: with its device and inode.
-    Elf(Option<Glance>, (u64, u64)),
+    /// ELF, compressed or not, or an archive of it: with its device and inode.
+    Elf {
+        glance: Option<Glance>,
+        compressed: bool,
+        identity: (u64, u64),
+    },
     Other {
         package: bool,
     },
@@ -126,23 +134,30 @@ fn visit(below: &Below, limits: &Limits) -> Result<Looked, String> {
     let got = input.read_at(0, &mut start).map_err(|error| error.to_string())?;
     let start = start.get(..got).unwrap_or_default();
     let elf = start.starts_with(&object::elf::ELFMAG);
-    if !elf && !holds_programs(&input, limits) {
+    let compressed = !elf && package::is_compressed_program(&input, start, limits);
+    if !elf && !compressed && !holds_programs(&input, limits) {
         return Ok(Looked::Other { package: package::is_package(start) });
     }
     let glance = elf.then(|| glance(&input, limits)).flatten();
-    Ok(Looked::Elf(glance, (metadata.dev(), metadata.ino())))
+    Ok(Looked::Elf { glance, compressed, identity: (metadata.dev(), metadata.ino()) })
 }
 
 /// Whether this is an archive of object files. Debian packages are archives, too, and the C library's development files
 /// have empty ones (`libpthread.a` since glibc 2.34).
 pub(super) fn holds_programs(input: &Input, limits: &Limits) -> bool {
+    holds_at(input, limits, archive::MOST_NESTED)
+}
+
+/// The same of an archive in which others may lie so deep.
+fn holds_at(input: &Input, limits: &Limits, deep: u32) -> bool {
     let Some(archive) = archive::read(input, limits) else { return false };
-    let is_elf = |member: &archive::Member| {
+    let is_one = |member: &archive::Member| {
+        let Some(input) = &member.input else { return true };
         let mut magic = [0; 4];
-        let input = member.input.as_ref();
-        input.is_none_or(|input| input.read_at(0, &mut magic).is_ok_and(|_| magic == object::elf::ELFMAG))
+        let elf = input.read_at(0, &mut magic).is_ok_and(|_| magic == object::elf::ELFMAG);
+        elf || deep > 0 && holds_at(input, limits, deep - 1)
     };
-    archive.members.iter().any(is_elf) || (archive.members.is_empty() && !archive.problems.is_empty())
+    archive.members.iter().any(is_one) || (archive.members.is_empty() && !archive.problems.is_empty())
 }
 
 /// The regular files below a directory by their paths from there, or why a directory cannot be read.

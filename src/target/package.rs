@@ -7,14 +7,16 @@
 use super::Subject;
 use super::directory::holds_programs;
 use crate::facts::Origin;
+use crate::image::confined::Directory;
 use crate::image::{Input, archive};
 use crate::limits::Limits;
 use std::collections::HashSet;
-use std::io::Read;
 use std::path::Path;
 
+mod blobs;
 mod contents;
 mod cpio;
+mod frames;
 mod layers;
 mod names;
 mod room;
@@ -26,6 +28,7 @@ mod tree;
 
 pub use shelf::Shelf;
 
+use blobs::Blobs;
 use contents::{Contents, Found, MOST_REFUSED};
 use names::Names;
 use room::Room;
@@ -41,9 +44,31 @@ pub struct Package {
 }
 
 impl Package {
+    /// Leaves what is wanted.
+    pub fn pick(&mut self, path: &Path, wanted: Wanted<'_>) {
+        match wanted {
+            Wanted::Member(member) => self.pick_member(path, member),
+            Wanted::Last(last) => self.pick_last(last),
+        }
+    }
+
+    /// Leaves the one program with a name of this last component, under that name; nothing, if there are several.
+    fn pick_last(&mut self, last: &str) {
+        let names = self.names.ending(last);
+        let mut subjects = std::mem::take(&mut self.subjects);
+        let Some((name, listed)) = names.first() else { return };
+        if names.iter().all(|(_, other)| other == listed) {
+            subjects.retain(|subject| subject.member.as_deref() == Some(listed));
+            self.subjects = subjects;
+            for subject in &mut self.subjects {
+                subject.member = Some(name.clone());
+            }
+        }
+    }
+
     /// Leaves what `member` names: the program that is listed so, or has it for another name, which links give. Of a
     /// damaged package it is not known what is in it, and that it is damaged stays, too.
-    pub fn pick(&mut self, path: &Path, member: &str) {
+    fn pick_member(&mut self, path: &Path, member: &str) {
         let member = member.trim_start_matches('/');
         let is_it = |subject: &Subject, name: &str| {
             subject.member.as_deref().is_some_and(|found| found.trim_start_matches('/') == name)
@@ -70,10 +95,19 @@ impl Package {
     }
 }
 
+/// What of a package is wanted.
+#[derive(Debug, Clone, Copy)]
+pub enum Wanted<'a> {
+    /// What has this name.
+    Member(&'a str),
+    /// The one program that has a name of this last component, which a link may give it.
+    Last(&'a str),
+}
+
 /// Opens a target as a package. `Err` gives it back as it is if it is none, with its bytes where they could be read
 /// only once.
 pub fn open(subject: Subject, limits: &Limits) -> Result<Package, Box<Subject>> {
-    let input = match subject.open(limits.stream_bytes) {
+    let input = match subject.open(limits) {
         Ok(input) => input,
         // What was read of a stream is gone, and a file that can be opened a moment later was not looked at as a package.
         Err(error) => return Err(Box::new(Subject { refused: Some(error.to_string()), ..subject })),
@@ -81,10 +115,10 @@ pub fn open(subject: Subject, limits: &Limits) -> Result<Package, Box<Subject>> 
     // Standard input can be read only once. A file is not held open: there may be more of them than a process may have.
     let kept = (subject.origin == Origin::Stdin).then(|| input.clone());
     let subject = Subject { input: subject.input.clone().or(kept), ..subject };
-    let Some(kind) = kind(&input) else {
+    let room = &Room::new(limits);
+    let Some(kind) = kind(&input, room) else {
         return Err(Box::new(subject));
     };
-    let room = &Room::new(limits);
     let mut contents = read(&input, kind, room);
     // One compressed file is that file.
     if let Some(single) = contents.single {
@@ -93,11 +127,20 @@ pub fn open(subject: Subject, limits: &Limits) -> Result<Package, Box<Subject>> 
     if contents.not_an_archive {
         return Err(Box::new(subject));
     }
-    let (names, contents) = match layers::image(&contents, room) {
+    let (names, contents) = match layers::image(&Blobs::of_archive(&contents), room) {
         Some(mut image) => (Names::new(&mut image), image),
         None => (Names::new(&mut contents), nested(contents, room)),
     };
     Ok(package(&subject, contents, names, limits))
+}
+
+/// Opens the image of an OCI layout that lies unpacked in a directory, which is shown as `path`; `None` if its index names none
+/// that can be read.
+pub fn layout(top: &Directory, path: &Path, limits: &Limits) -> Option<Package> {
+    let room = &Room::new(limits);
+    let mut image = layers::image(&Blobs::of_directory(top, limits.package_bytes), room)?;
+    let names = Names::new(&mut image);
+    Some(package(&Subject::new(path, Origin::Archive), image, names, limits))
 }
 
 fn read(input: &Input, kind: Kind, room: &Room) -> Contents {
@@ -117,7 +160,7 @@ fn nested(mut outer: Contents, room: &Room) -> Contents {
     let mut found = Vec::new();
     let mut ids = outer.found.len();
     for mut one in std::mem::take(&mut outer.found) {
-        let (inner, kind) = match one.bytes.as_ref().map(|input| (input.clone(), kind(input))) {
+        let (inner, kind) = match one.bytes.as_ref().map(|input| (input.clone(), kind(input, room))) {
             Ok((input, Some(kind))) => (input, kind),
             Ok(_) if one.is_program => {
                 found.push(one);
@@ -179,18 +222,14 @@ enum Deeper {
 }
 
 fn deeper(input: &Input, room: &Room) -> Deeper {
-    match kind(input) {
+    match kind(input, room) {
         None => Deeper::Nothing,
         Some(Kind::Stream) => {
-            let mut start = Vec::new();
-            let read = stream::open(input, room).and_then(|stream| stream.take(512).read_to_end(&mut start));
-            if read.is_err() {
-                return Deeper::Nothing;
-            }
+            let Ok(start) = stream::start(input, START, room) else { return Deeper::Nothing };
             if start.starts_with(&object::elf::ELFMAG) {
                 return Deeper::Program;
             }
-            match kind(&Input::memory(start)) {
+            match kind_of(&start) {
                 None | Some(Kind::Stream) => Deeper::Nothing,
                 Some(_) => Deeper::Package,
             }
@@ -205,6 +244,18 @@ fn program(input: &Input, room: &Room) -> Result<Input, String> {
     room.keep(stream, room.limits.stream_bytes).map_err(|error| error.to_string())
 }
 
+/// Whether a file that begins with `start` is one compressed program, as distributions ship kernel modules: by what the first
+/// bytes decompress to.
+pub(super) fn is_compressed_program(input: &Input, start: &[u8], limits: &Limits) -> bool {
+    stream::is_compressed(start)
+        && stream::start(input, 4, &Room::new(limits)).is_ok_and(|start| start == object::elf::ELFMAG)
+}
+
+/// Decompresses one program, within the limits of a program of a package.
+pub(super) fn decompressed(input: &Input, limits: &Limits) -> Result<Input, String> {
+    program(input, &Room::new(limits))
+}
+
 fn package(subject: &Subject, contents: Contents, names: Names, limits: &Limits) -> Package {
     let mut seen = HashSet::new();
     let mut package = Package { skipped: contents.skipped, names, ..Package::default() };
@@ -214,6 +265,7 @@ fn package(subject: &Subject, contents: Contents, names: Names, limits: &Limits)
     for one in found {
         // Hard links of one file are one program, under the first name.
         if one.bytes.is_ok() && !seen.insert(one.id) {
+            package.names.link(one.id, one.name);
             continue;
         }
         if one.bytes.is_ok() {
@@ -266,17 +318,21 @@ enum Kind {
     Deb,
     Rpm,
     Tar,
-    /// Compressed with gzip, xz, Zstandard or bzip2.
+    /// Compressed.
     Stream,
 }
 
 /// Bytes of a file by which it is recognised.
 pub(super) const START: usize = 512;
 
-fn kind(input: &Input) -> Option<Kind> {
+fn kind(input: &Input, room: &Room) -> Option<Kind> {
     let mut start = [0; START];
     let got = input.read_at(0, &mut start).ok()?;
-    kind_of(start.get(..got)?)
+    let start = start.get(..got)?;
+    kind_of(start).or_else(|| {
+        let lzma = stream::may_be_lzma(start) && !contents::is_program(start);
+        (lzma && stream::holds_something(input, room)).then_some(Kind::Stream)
+    })
 }
 
 fn kind_of(start: &[u8]) -> Option<Kind> {
@@ -301,10 +357,11 @@ fn kind_of(start: &[u8]) -> Option<Kind> {
 fn deb(input: &Input, room: &Room) -> Contents {
     let members = archive::read(input, &room.limits).map(|archive| archive.members).unwrap_or_default();
     let data = members.into_iter().find(|member| member.name.starts_with(b"data.tar"));
-    let Some(input) = data.and_then(|member| member.input) else {
+    let Some((input, name)) = data.and_then(|member| Some((member.input?, member.name))) else {
         return Contents::damaged("the package has no data.tar".to_owned());
     };
-    let contents = match stream::open(&input, room) {
+    let codec = if name.ends_with(b".lzma") { "lzma" } else { "" };
+    let contents = match stream::open_named(&input, codec, room) {
         Ok(stream) => contents::of_stream(stream, room),
         Err(error) => Contents::damaged(error.to_string()),
     };

@@ -94,6 +94,10 @@ impl Reader {
         self.begun = true;
         self.features.instructions += 1 + self.trailing;
         self.trailing = 0;
+        // BRK: LLVM writes `llvm.ubsantrap` with the number of the check below 0x55.. (`AArch64InstrInfo.td`).
+        if word & 0xffe0_001f == 0xd420_0000 && bits(word, 13, 8) == 0x55 {
+            self.features.trap(bits(word, 5, 8));
+        }
         if self.branch(word, at, start, size, scratch) {
             return;
         }

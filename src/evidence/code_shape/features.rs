@@ -52,6 +52,10 @@ pub struct Features {
     pub undecodable: u32,
     /// Not a function of the program's own: a branch thunk or a PLT entry.
     pub thunk: bool,
+    /// Which checks clang's traps in it are for: a bit for each number of `SanitizerHandler`.
+    pub checks: u32,
+    /// How many such traps there are.
+    pub traps: u32,
 }
 
 impl Features {
@@ -61,6 +65,14 @@ impl Features {
             self.jumps_out[0] = target;
         } else if self.jumps_out[0] != target && self.jumps_out[1] == 0 {
             self.jumps_out[1] = target;
+        }
+    }
+
+    /// Notes a trap for a check.
+    pub fn trap(&mut self, check: u32) {
+        if let Some(bit) = 1u32.checked_shl(check) {
+            self.checks |= bit;
+            self.traps += 1;
         }
     }
 

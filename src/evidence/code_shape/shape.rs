@@ -153,6 +153,10 @@ pub struct CodeShape {
     /// What is said of the whole is said of these functions alone: the rest of the file is code of a language whose shape
     /// tells nothing.
     pub only_functions: bool,
+    /// Which checks clang's traps are for: a bit for each number of `SanitizerHandler`.
+    pub checks: u32,
+    /// How many such traps were read.
+    pub traps: u64,
     /// What could not be read.
     pub problems: Vec<Problem>,
 }
@@ -173,6 +177,8 @@ impl CodeShape {
             discovered: 0,
             return_thunks: false,
             only_functions: false,
+            checks: 0,
+            traps: 0,
             problems: Vec::new(),
         }
     }

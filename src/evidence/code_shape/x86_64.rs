@@ -52,6 +52,16 @@ pub(super) fn read(
     reader.finish(scratch)
 }
 
+/// The check that a trap is for, as LLVM writes `llvm.ubsantrap`: `ud1 eax, [eax + number]` (`X86MCInstLower.cpp`,
+/// `X86InstrSystem.td`); for other uses of the instruction a number that is none.
+fn trap_check(i: &Instruction) -> u32 {
+    let plain = i.op0_register() == Register::EAX
+        && i.memory_base() == Register::EAX
+        && i.memory_index() == Register::None
+        && i.memory_displ_size() <= 1;
+    if plain { i.memory_displacement32() & 0xff } else { u32::MAX }
+}
+
 /// What is known while one function's instructions pass by.
 struct Reader {
     features: Features,
@@ -115,6 +125,7 @@ impl Reader {
             Mnemonic::Jmp => return self.jump(i, first, at, start, size, scratch),
             Mnemonic::Call => return self.call(i, first, at, start, size, scratch),
             Mnemonic::Ret => return self.boundary(at, scratch),
+            Mnemonic::Ud1 => return f.trap(trap_check(i)),
             Mnemonic::Pause if self.first_is_inner_call && self.features.instructions == 2 => {
                 self.features.thunk = true;
                 return;

@@ -15,6 +15,8 @@ pub(super) const MOST_NAME: u64 = 4096;
 const MOST_HEADER: u64 = 1 << 20;
 /// Largest manifest of an image kept and read, in bytes.
 pub(super) const MOST_MANIFEST: u64 = 8 << 20;
+/// Size of a tar archive without entries, in bytes: one record of 20 blocks, or less.
+const EMPTY_TAR: u64 = 20 * 512;
 /// Most entries of one archive, and of one target, that are refused by name; more are counted.
 pub(super) const MOST_REFUSED: usize = 1000;
 
@@ -168,10 +170,7 @@ impl<'a> Keeper<'a> {
         let start = start.get(..got).unwrap_or_default();
         let program = is_program(start);
         let package = !program && is_package(start);
-        let manifest =
-            start.trim_ascii_start().starts_with(b"{") || start.trim_ascii_start().starts_with(b"[");
-        let wanted = program || package || (manifest && size <= MOST_MANIFEST);
-        if !wanted {
+        if !is_wanted(start, size) {
             self.contents.skipped += 1;
             return None;
         }
@@ -232,15 +231,32 @@ pub(super) fn clean(name: &[u8]) -> Result<String, &'static str> {
 }
 
 /// Whether an entry's file is kept: by what it begins with.
-fn is_program(start: &[u8]) -> bool {
+pub(super) fn is_program(start: &[u8]) -> bool {
     start.starts_with(&object::elf::ELFMAG)
         || (start.starts_with(&object::archive::MAGIC) && !start.starts_with(b"!<arch>\ndebian-binary"))
+}
+
+/// Whether a file of so many bytes that begins so is kept.
+pub(super) fn is_wanted(start: &[u8], size: u64) -> bool {
+    let small = is_json(start) && size <= MOST_MANIFEST || is_empty_tar(start) && size <= EMPTY_TAR;
+    is_program(start) || is_package(start) || small
+}
+
+/// Whether a file begins as a document in JSON does.
+pub(super) fn is_json(start: &[u8]) -> bool {
+    start.trim_ascii_start().first().is_some_and(|first| matches!(first, b'{' | b'['))
+}
+
+/// Whether a file begins with the block of zeros that ends a tar archive: it has no entry. Docker has such layers.
+pub(super) fn is_empty_tar(start: &[u8]) -> bool {
+    start.len() == START && start.iter().all(|byte| *byte == 0)
 }
 
 fn is_package(start: &[u8]) -> bool {
     start.starts_with(b"!<arch>\ndebian-binary")
         || start.starts_with(super::rpm::MAGIC)
         || super::stream::is_compressed(start)
+        || super::stream::may_be_lzma(start)
         || is_tar(start)
 }
 

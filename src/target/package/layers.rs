@@ -1,9 +1,11 @@
-//! Container images: which archives inside an archive are layers, and in what order.
+//! Container images: which archives inside an archive or a directory are layers, and in what order.
 
+use super::blobs::{Blob, Blobs};
 use super::contents::{self, Contents, Found, MOST_MANIFEST, clean};
 use super::room::Room;
 use super::tree::Tree;
-use super::{Kind, kind, stream};
+use super::{Kind, START, kind, stream};
+use crate::image::Input;
 use serde::Deserialize;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -40,10 +42,33 @@ struct Descriptor {
     media_type: String,
 }
 
+/// How media types of layers begin, whatever they are compressed with (OCI image specification, "Media Types"; Docker's image
+/// manifest version 2, schema 2).
+const LAYER_TYPES: [&str; 4] = [
+    "application/vnd.oci.image.layer.v1.",
+    "application/vnd.oci.image.layer.nondistributable.v1.",
+    "application/vnd.docker.image.rootfs.diff.tar",
+    "application/vnd.docker.image.rootfs.foreign.diff.tar",
+];
+
 impl Descriptor {
-    /// Whether this is a document about an image and no layer of one: attestations (which buildx adds to every image by
-    /// default), signatures and bills of material stand in manifests of their own, among those of the platforms.
-    fn is_document(&self) -> bool {
+    /// Whether this is a layer, as against a document: attestations (which buildx adds to every image by default), signatures
+    /// and bills of material stand among the layers of manifests of their own. A media type that is no layer's proves nothing,
+    /// and then the bytes tell.
+    fn is_layer(&self, blobs: &Blobs<'_>) -> bool {
+        if LAYER_TYPES.iter().any(|begins| self.media_type.starts_with(begins)) {
+            return true;
+        }
+        match self.name().map(|name| blobs.get(&name)) {
+            // A document that was not packed is no part of what was shipped.
+            Some(Blob::Missing | Blob::Refused(_)) => !self.is_json(),
+            Some(Blob::Bytes(input)) => !is_document(&input),
+            Some(Blob::Other) => false,
+            None => true,
+        }
+    }
+
+    fn is_json(&self) -> bool {
         self.media_type.ends_with("json")
     }
 
@@ -63,11 +88,9 @@ struct Listed {
 
 /// The file tree of a container image, or `None` if the archive is none. Of several images each has its own tree,
 /// and the names begin with the image's. What is listed and not read is refused.
-pub(super) fn image(outer: &Contents, room: &Room) -> Option<Contents> {
-    let by_name: HashMap<&str, &Found> =
-        outer.found.iter().map(|found| (found.name.as_str(), found)).collect();
+pub(super) fn image(blobs: &Blobs<'_>, room: &Room) -> Option<Contents> {
     let mut all = Contents::default();
-    let images = saved(&by_name, &mut all).or_else(|| indexed(&by_name, &mut all))?;
+    let images = saved(blobs, &mut all).or_else(|| indexed(blobs, &mut all))?;
     let mut ids = 0;
     let several = images.len() > 1;
     // Images share their lower layers; each is read once.
@@ -88,7 +111,7 @@ pub(super) fn image(outer: &Contents, room: &Room) -> Option<Contents> {
             let contents = if let Some(contents) = read.get(&layer) {
                 Rc::clone(contents)
             } else {
-                let contents = Rc::new(of_layer(&layer, &by_name, room));
+                let contents = Rc::new(of_layer(&layer, blobs, room));
                 all.skipped += contents.skipped;
                 all.left_out += contents.left_out;
                 // What was refused stays refused, whatever upper layers do.
@@ -107,34 +130,46 @@ pub(super) fn image(outer: &Contents, room: &Room) -> Option<Contents> {
     Some(all)
 }
 
-fn of_layer(layer: &str, by_name: &HashMap<&str, &Found>, room: &Room) -> Contents {
-    let input = match by_name.get(layer).map(|found| &found.bytes) {
-        None => return Contents::damaged(format!("the layer {layer} is missing")),
-        Some(Err(why)) => return Contents::damaged(format!("the layer {layer}: {why}")),
-        Some(Ok(input)) => input,
+fn of_layer(layer: &str, blobs: &Blobs<'_>, room: &Room) -> Contents {
+    let input = match blobs.get(layer) {
+        Blob::Missing => return Contents::damaged(format!("the layer {layer} is missing")),
+        Blob::Refused(why) => return Contents::damaged(format!("the layer {layer}: {why}")),
+        Blob::Other => return Contents::damaged(format!("the layer {layer} is no archive")),
+        Blob::Bytes(input) => input,
     };
-    let contents = match kind(input) {
-        Some(Kind::Tar) => contents::of_plain(input, room),
-        _ => match stream::open(input, room) {
+    let contents = match kind(&input, room) {
+        Some(Kind::Tar) => contents::of_plain(&input, room),
+        _ => match stream::open(&input, room) {
             Ok(stream) => contents::of_stream(stream, room),
             Err(error) => return Contents::damaged(format!("the layer {layer}: {error}")),
         },
     };
+    let no_entry = || stream::start(&input, START, room).is_ok_and(|start| contents::is_empty_tar(&start));
+    if contents.not_an_archive && no_entry() {
+        return Contents::default();
+    }
     if contents.not_an_archive || contents.single.is_some() {
         return Contents::damaged(format!("the layer {layer} is no archive"));
     }
     contents
 }
 
-fn json<T: for<'a> Deserialize<'a>>(by_name: &HashMap<&str, &Found>, name: &str) -> Option<T> {
-    let input = by_name.get(name)?.bytes.as_ref().ok()?;
+/// Whether a file begins as a document in JSON does.
+fn is_document(input: &Input) -> bool {
+    let mut start = [0; 64];
+    let got = input.read_at(0, &mut start).unwrap_or_default();
+    contents::is_json(start.get(..got).unwrap_or_default())
+}
+
+fn json<T: for<'a> Deserialize<'a>>(blobs: &Blobs<'_>, name: &str) -> Option<T> {
+    let Blob::Bytes(input) = blobs.get(name) else { return None };
     let bytes = input.read_vec(0, input.len(), MOST_MANIFEST, "manifest").ok()?;
     serde_json::from_slice(&bytes).ok()
 }
 
 /// Images as `docker save` lists them.
-fn saved(by_name: &HashMap<&str, &Found>, refused: &mut Contents) -> Option<Vec<Listed>> {
-    let list: Vec<Saved> = json(by_name, "/manifest.json")?;
+fn saved(blobs: &Blobs<'_>, refused: &mut Contents) -> Option<Vec<Listed>> {
+    let list: Vec<Saved> = json(blobs, "/manifest.json")?;
     if list.len() > MOST_IMAGES {
         refused.refuse("", format!("more than {MOST_IMAGES} images; the rest is not read"));
     }
@@ -152,19 +187,19 @@ fn saved(by_name: &HashMap<&str, &Found>, refused: &mut Contents) -> Option<Vec<
 }
 
 /// Images of an OCI layout. A manifest that is listed and not there belongs to a platform that was not packed.
-fn indexed(by_name: &HashMap<&str, &Found>, refused: &mut Contents) -> Option<Vec<Listed>> {
+fn indexed(blobs: &Blobs<'_>, refused: &mut Contents) -> Option<Vec<Listed>> {
     let mut pending: Vec<(String, usize)> = vec![("/index.json".to_owned(), 0)];
     let mut images = Vec::new();
     let mut left_out = false;
     let mut seen = HashSet::new();
-    json::<Manifest>(by_name, "/index.json")?;
+    json::<Manifest>(blobs, "/index.json")?;
     while let Some((name, depth)) = pending.pop() {
         // An index may name a manifest more than once, and itself.
         if !seen.insert(name.clone()) {
             continue;
         }
-        let Some(manifest) = json::<Manifest>(by_name, &name) else {
-            if by_name.contains_key(name.as_str()) {
+        let Some(manifest) = json::<Manifest>(blobs, &name) else {
+            if !matches!(blobs.get(&name), Blob::Missing) {
                 refused.refuse("", format!("{name} is no manifest that can be read"));
             }
             continue;
@@ -180,9 +215,14 @@ fn indexed(by_name: &HashMap<&str, &Found>, refused: &mut Contents) -> Option<Ve
                 Err(why) => refused.refuse("", why),
             }
         }
-        let layers: Vec<&Descriptor> = manifest.layers.iter().filter(|layer| !layer.is_document()).collect();
+        let (layers, rest): (Vec<&Descriptor>, Vec<&Descriptor>) =
+            manifest.layers.iter().partition(|layer| layer.is_layer(blobs));
         if layers.is_empty() {
             continue;
+        }
+        // In an image, what says that it is a document may be one; all else was to be a layer.
+        for one in rest.into_iter().filter(|one| !one.is_json()) {
+            refused.refuse("", format!("the layer {} ({}) is no archive", one.digest, one.media_type));
         }
         if images.len() >= MOST_IMAGES {
             left_out = true;
@@ -196,6 +236,6 @@ fn indexed(by_name: &HashMap<&str, &Found>, refused: &mut Contents) -> Option<Ve
         refused.refuse("", format!("more than {MOST_IMAGES} images; the rest is not read"));
     }
     // A layout of which everything is refused is a layout all the same.
-    let refused = by_name.contains_key("/oci-layout") && !refused.found.is_empty();
+    let refused = !matches!(blobs.get("/oci-layout"), Blob::Missing) && !refused.found.is_empty();
     (refused || !images.is_empty()).then_some(images)
 }

@@ -46,7 +46,7 @@ fn seen(bytes: Vec<u8>, limits: &Limits) -> (Vec<String>, Vec<(String, String)>)
         if let Some(why) = &subject.refused {
             refused.push((name, why.clone()));
         } else {
-            let input = subject.open(1 << 20).unwrap();
+            let input = subject.open(&Limits::default()).unwrap();
             assert!(input.read_vec(0, 4, 4, "magic").unwrap() == b"\x7fELF");
             found.push(name);
         }
@@ -81,6 +81,60 @@ fn frames_without_data_are_passed_over() {
     );
 }
 
+fn lz4(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = lz4_flex::frame::FrameEncoder::new(Vec::new());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// An lzma file without compression to speak of: of zeros, which the range coder says in bytes of zero.
+fn lzma_of_zeros(size: u64, dictionary: u32) -> Vec<u8> {
+    [&[0x5d][..], &dictionary.to_le_bytes(), &size.to_le_bytes(), &[0; 4096]].concat()
+}
+
+#[test]
+fn frames_of_lz4_are_read_to_the_last_and_a_missing_end_is_damage() {
+    let plain = tar(&[("bin/a", ELF), ("bin/b", ELF)]);
+    let skippable = [0x5f, 0x2a, 0x4d, 0x18, 2, 0, 0, 0, 1, 1];
+    let (first, second) = plain.split_at(700);
+    let frames = [&lz4(first), &skippable[..], &lz4(second)].concat();
+    let wanted = (vec!["/bin/a".to_owned(), "/bin/b".to_owned()], vec![]);
+    assert_eq!(seen(frames.clone(), &Limits::default()), wanted);
+    assert_eq!(seen(lz4(&plain), &Limits::default()), wanted);
+    assert_eq!(seen(tar(&[("x.tar.lz4", &lz4(&plain))]), &Limits::default()).0.len(), 2);
+    // Cut where a block would follow: there the format could end, but for the mark that is missing.
+    let cut = lz4(&plain[..1024]);
+    let package = open_bytes(cut[..cut.len() - 4].to_vec(), &Limits::default()).unwrap();
+    let refused: Vec<&str> = package.subjects.iter().filter_map(|one| one.refused.as_deref()).collect();
+    assert!(refused.iter().any(|why| why.contains("its LZ4 data is cut off")), "{refused:?}");
+    // What is wrong is said in words: the byte behind the two of flags is the header's checksum.
+    let mut wrong = lz4(&plain);
+    wrong[6] ^= 1;
+    let package = open_bytes(wrong, &Limits::default()).unwrap();
+    assert_eq!(
+        package.subjects[0].refused.as_deref(),
+        Some("its LZ4 data cannot be read: header checksum error")
+    );
+    let big = lz4(&tar(&[("good", ELF), ("zeros", &vec![0; 1 << 20]), ("late", ELF)]));
+    let (found, refused) = seen(big, &Limits { package_bytes: 64 << 10, ..Limits::default() });
+    assert_eq!(found, ["/good"]);
+    assert!(refused[0].1.contains("65536 bytes when decompressed"), "{refused:?}");
+}
+
+#[test]
+fn what_only_looks_like_lzma_is_no_package_and_no_damage() {
+    for (size, dictionary) in [(4096, 1 << 16), (u64::MAX, 3 << 22), (1 << 30, 1 << 31), (4096, u32::MAX)] {
+        let bytes = lzma_of_zeros(size, dictionary);
+        assert!(stream::may_be_lzma(&bytes), "{size} {dictionary}");
+        assert!(open_bytes(bytes.clone(), &Limits::default()).is_err());
+        let package = open_bytes(tar(&[("data", &bytes), ("a", ELF)]), &Limits::default()).unwrap();
+        assert_eq!((package.subjects.len(), package.skipped), (1, 1));
+    }
+    for bytes in [lzma_of_zeros(0, 1 << 16), lzma_of_zeros(9, 5 << 16), lzma_of_zeros(9, 0), vec![0x5d]] {
+        assert!(!stream::may_be_lzma(&bytes));
+    }
+}
+
 #[test]
 fn programs_are_found_in_place_and_in_streams() {
     let plain = tar(&[("./usr/sbin/nginx", ELF), ("./etc/nginx.conf", b"events {}\n"), ("bin/a", ELF)]);
@@ -95,7 +149,7 @@ fn programs_are_found_in_place_and_in_streams() {
     assert!(open_bytes(ELF.to_vec(), &Limits::default()).is_err());
     assert!(open_bytes(gzip(b"hello"), &Limits::default()).is_err());
     let single = open_bytes(gzip(ELF), &Limits::default()).unwrap_err();
-    assert_eq!(single.open(1 << 20).unwrap().len(), ELF.len() as u64);
+    assert_eq!(single.open(&Limits::default()).unwrap().len(), ELF.len() as u64);
 }
 
 #[test]
@@ -211,6 +265,57 @@ fn documents_about_an_image_are_no_layers_of_it() {
         ("blobs/sha256/ee", b"{\"predicate\":{}}"),
     ]);
     assert_eq!(seen(layout, &Limits::default()), (vec!["/usr/bin/a".to_owned()], vec![]));
+}
+
+#[test]
+fn no_layer_is_passed_over_for_what_it_is_called() {
+    let layer = tar(&[("usr/bin/a", ELF)]);
+    let empty = vec![0; 1024];
+    let index = br#"{"manifests":[{"digest":"sha256:aa"}]}"#;
+    let image = |media_types: [&str; 3]| {
+        let layers = ["bb", "cc", "ee"].iter().zip(media_types);
+        let layers: Vec<String> = layers
+            .map(|(name, media_type)| format!(r#"{{"digest":"sha256:{name}","mediaType":"{media_type}"}}"#))
+            .collect();
+        format!(r#"{{"layers":[{}]}}"#, layers.join(","))
+    };
+    let seen_with = |media_types: [&str; 3], last: &[u8]| {
+        let layout = tar(&[
+            ("index.json", index),
+            ("blobs/sha256/aa", image(media_types).as_bytes()),
+            ("blobs/sha256/bb", &layer),
+            ("blobs/sha256/cc", &gzip(&empty)),
+            ("blobs/sha256/ee", last),
+        ]);
+        seen(layout, &Limits::default())
+    };
+    let found = vec!["/usr/bin/a".to_owned()];
+    let tar_type = "application/vnd.oci.image.layer.v1.tar+gzip";
+    for media_type in ["application/x+json", "application/octet-stream", "", tar_type] {
+        // Layers without an entry are layers.
+        assert_eq!(
+            seen_with([media_type, tar_type, tar_type], &empty),
+            (found.clone(), vec![]),
+            "{media_type}"
+        );
+    }
+    assert_eq!(seen_with([tar_type, tar_type, "application/x+json"], b"{}"), (found.clone(), vec![]));
+    for (media_type, last) in [("text/spdx", &b"SPDXVersion"[..]), (tar_type, b"{}"), (tar_type, b"text")] {
+        let (names, refused) = seen_with([tar_type, tar_type, media_type], last);
+        assert_eq!(names, found);
+        assert!(refused.len() == 1 && refused[0].1.contains("is no archive"), "{media_type}: {refused:?}");
+    }
+    // A manifest of documents alone is no image.
+    let about = br#"{"layers":[{"digest":"sha256:ee","mediaType":"text/spdx"}]}"#;
+    let index = br#"{"manifests":[{"digest":"sha256:aa"},{"digest":"sha256:dd"}]}"#;
+    let layout = tar(&[
+        ("index.json", index),
+        ("blobs/sha256/aa", br#"{"layers":[{"digest":"sha256:bb"}]}"#),
+        ("blobs/sha256/bb", &layer),
+        ("blobs/sha256/dd", about),
+        ("blobs/sha256/ee", b"SPDXVersion: SPDX-2.3"),
+    ]);
+    assert_eq!(seen(layout, &Limits::default()), (found, vec![]));
 }
 
 fn hard_link(builder: &mut tar::Builder<Vec<u8>>, name: &str, target: &str) {

@@ -153,6 +153,12 @@ impl Tree {
         })
     }
 
+    /// All names that end with a component.
+    pub(super) fn ending(&self, last: &str) -> impl Iterator<Item = &str> {
+        let ends = move |name: &&str| name.rsplit('/').next() == Some(last);
+        self.nodes.keys().map(String::as_str).filter(ends)
+    }
+
     /// What a name stands for, links followed inside the tree.
     pub(super) fn find(&self, name: &str) -> Place {
         let path = self.resolve(name);

@@ -155,3 +155,17 @@ fn a_floating_point_argument_kept_over_a_call_is_not_told_by_its_place() {
     let state = super::super::features::state(&f, false, super::super::Arguments::InRegisters);
     assert_eq!(state, super::super::State::Neutral);
 }
+
+#[test]
+fn clangs_traps_name_the_check() {
+    // push rbp; ud1 eax,[eax]; ud1 eax,[eax+0x14]; ud1 eax,[eax+0x16]; ret
+    let f = features(&[
+        0x55, 0x67, 0x0f, 0xb9, 0x00, 0x67, 0x0f, 0xb9, 0x40, 0x14, 0x67, 0x0f, 0xb9, 0x40, 0x16, 0xc3,
+    ]);
+    assert_eq!((f.traps, f.checks), (3, 1 | 1 << 0x14 | 1 << 0x16));
+    // ud1 rax,[rdi]; ud1 ecx,[eax+4]; ud1 eax,[eax+0x40]; ud2
+    let f = features(&[
+        0x48, 0x0f, 0xb9, 0x07, 0x67, 0x0f, 0xb9, 0x48, 0x04, 0x67, 0x0f, 0xb9, 0x40, 0x40, 0x0f, 0x0b,
+    ]);
+    assert_eq!((f.traps, f.checks), (0, 0));
+}
