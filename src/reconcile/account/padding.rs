@@ -9,7 +9,8 @@ use std::ops::Range;
 const WINDOW: u64 = 64 << 10;
 /// Most bytes read ahead.
 const AHEAD: u64 = 64 << 10;
-/// Gaps this close together, in bytes, are fetched by one read: that costs less than a second call.
+/// Gaps this close together, in bytes, are fetched by one read. From memory that costs as much as a second call; from a disk
+/// it is one request for many.
 const NEAR: u64 = 8 << 10;
 
 /// The text in the gaps between what is described, fetched gap by gap.
