@@ -199,13 +199,17 @@ pub fn judge(facts: &Facts, policy: &Policy, today: Date) -> Judgement {
 }
 
 /// Whether a finding is new against those of a baseline: neither the same one, nor one about a part of the same units.
-/// A list of units that the baseline holds only in part proves nothing about the rest, and what nothing told then is new
-/// where it is proven now.
+/// A list of units that the baseline holds only in part proves nothing about the rest, what nothing told then is new where it
+/// is proven now, and so are more functions than were accepted where no unit tells which they are.
 pub fn is_new(finding: &Finding, baseline: &[Finding]) -> bool {
     let proven = |old: &Finding| {
         old.status == FindingStatus::Undetermined && finding.status == FindingStatus::Violation
     };
-    !baseline.iter().filter(|old| !proven(old)).any(|old| {
+    let functions = |finding: &Finding| {
+        finding.ranges.iter().fold(0u64, |sum, range| sum.saturating_add(range.functions))
+    };
+    let more = |old: &Finding| finding.units_total == 0 && functions(finding) > functions(old);
+    !baseline.iter().filter(|old| !proven(old) && !more(old)).any(|old| {
         old.fingerprint == finding.fingerprint
             || (crate::finding::same_subject(&old.fingerprint, &finding.fingerprint)
                 && finding.units_total > 0

@@ -25,7 +25,7 @@ Examples:
   flagaudit check -p edge.toml -f github objs/nginx  by your policy, as GitHub annotations
   flagaudit check -p builtin:hardened build/         every program of a directory
   flagaudit check -f sarif -o audit.sarif build/     for code scanning; -f junit for a test report
-  flagaudit check --baseline good.json objs/nginx    what is new since a saved inspect -f json
+  flagaudit check --baseline good.json objs/nginx    what is new since a saved inspect -f json --units
   flagaudit check --processes '^nginx' -q            what runs on this host, a line a process
 
 Exit status: 0 nothing at or above --fail-on, 1 at least one such finding, 2 not fully audited.";
@@ -280,7 +280,13 @@ impl Baseline {
                     known.extend(serde_json::from_value::<Vec<Finding>>(findings).with_context(place)?);
                 }
                 "flagaudit/inspect/1" => {
-                    let facts = serde_json::from_value(target).with_context(place)?;
+                    let facts: Facts = serde_json::from_value(target).with_context(place)?;
+                    if facts.units.is_none() && facts.unit_count > 0 {
+                        bail!(
+                            "{}: it was saved without its units, which are to be judged: save it by inspect -f json --units",
+                            place()
+                        );
+                    }
                     let policy = policy.for_target(&TargetKey::of(&facts));
                     known.extend(rules::judge(&facts, &policy, today).findings);
                 }

@@ -12,7 +12,7 @@ Examples:
   flagaudit inspect /usr/sbin/nginx                 what it is made of
   flagaudit inspect -v --units objs/nginx           with the evidence, and every compilation unit
   flagaudit inspect pid:1                           the bytes that a process runs
-  flagaudit inspect -f json objs/nginx > good.json  to compare with later
+  flagaudit inspect -f json --units objs/nginx > good.json   to compare with later
   nginx -V 2>&1 | flagaudit inspect -               the text of nginx -V will do, too
   flagaudit inspect -f html -o report.html build/   a page with a map of the code";
 

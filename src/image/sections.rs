@@ -199,6 +199,7 @@ impl Decoder {
                     if got > 0 || buffer.is_empty() {
                         return Ok(got);
                     }
+                    verify_zstd(&decoder.decoder)?;
                 }
                 Self::ZstdStart(_) => {}
                 Self::Ended => return Ok(0),
@@ -215,6 +216,17 @@ impl Decoder {
             let decoder = StreamingDecoder::new_with_max_window_size(source, ZSTD_WINDOW);
             *self = Self::Zstd(Box::new(decoder.map_err(io::Error::other)?));
         }
+    }
+}
+
+/// At the end of a Zstandard frame: whether what came out has the checksum that the frame carries, if it carries one
+/// (RFC 8878, section 3.1.1). The decoder computes it and leaves the comparison to its users.
+pub fn verify_zstd(frame: &FrameDecoder) -> io::Result<()> {
+    match frame.get_checksum_from_data() {
+        Some(written) if frame.get_calculated_checksum() != Some(written) => {
+            Err(io::Error::new(io::ErrorKind::InvalidData, "its checksum is wrong"))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -41,6 +41,7 @@ use crate::evidence::Strength;
 use crate::finding::Severity;
 use crate::policy::Pattern;
 use crate::wording::{grouped, plural};
+use std::collections::BTreeSet;
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -71,8 +72,11 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
         }
         if !given.is_empty() {
             let (text, total) = (entry.value.text.clone(), units.len() as u64);
-            let key = format!("flag:{text}");
-            let known = given.iter().filter_map(|hit| quote(hit, &entry.value)).take(1).collect();
+            let flags: BTreeSet<&str> = given.iter().flat_map(|hit| given_flags(hit, &entry.value)).collect();
+            // Which flags they are is a part of what a baseline accepts, where a pattern matches several.
+            let which = flags.iter().filter(|flag| **flag != text).copied().collect::<Vec<_>>().join(" ");
+            let key = if which.is_empty() { format!("flag:{text}") } else { format!("flag:{text}:{which}") };
+            let known = flags.iter().take(MOST_QUOTED).filter_map(|flag| quote(&given, flag)).collect();
             let draft = Draft::about_units(Kindness::Violation, key, given, move |hits| {
                 format!("{text} was given to {} of {}", grouped(hits.len() as u64), plural(total, "unit"))
             });
@@ -122,9 +126,16 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     Outcome::Checked(drafts)
 }
 
-/// The flag as the unit records it.
-fn quote(hit: &UnitHit<'_>, pattern: &Pattern) -> Option<String> {
-    let flag = hit.unit.flags.iter().find(|flag| pattern.matches(flag))?;
+/// Flags quoted, of those that a pattern matches.
+const MOST_QUOTED: usize = 3;
+
+fn given_flags<'u>(hit: &UnitHit<'u>, pattern: &Pattern) -> impl Iterator<Item = &'u str> {
+    hit.unit.flags.iter().map(String::as_str).filter(|flag| pattern.matches(flag))
+}
+
+/// A flag as the first unit that has it records it.
+fn quote(hits: &[UnitHit<'_>], flag: &str) -> Option<String> {
+    let hit = hits.iter().find(|hit| hit.unit.flags.iter().any(|known| known == flag))?;
     Some(format!("recorded: \"{flag}\" in {}", hit.unit.name))
 }
 

@@ -94,8 +94,9 @@ fn draft<'a, T>(
     let key = entry.value.as_str();
     match there {
         Some(false) => None,
+        // Which sanitizers they are is a part of what a baseline accepts.
         Some(true) => Some(
-            Draft::violation(key, format!("built with {what}"))
+            Draft::violation(what, format!("built with {what}"))
                 .held(fact)
                 .policy(&entry.at)
                 .remedy(format!("rebuild from clean without {flag}")),

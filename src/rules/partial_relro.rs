@@ -69,8 +69,10 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
                 let bound = value == "partial" && hardening.bind_now.value == Some(true);
                 let why =
                     if bound { ": the table of functions lies outside the protected range" } else { "" };
+                // Who accepts that it is partial has not accepted that there is none.
+                let key = if value == "none" { "relro:none" } else { "relro" };
                 drafts.push(
-                    Draft::violation("relro", format!("RELRO is {value} (policy: {wanted}){why}"))
+                    Draft::violation(key, format!("RELRO is {value} (policy: {wanted}){why}"))
                         .held(&hardening.relro)
                         .policy(place)
                         .remedy(if bound { FIX_BOUND } else { FIX }),

@@ -200,6 +200,51 @@ fn a_baseline_accepts_the_same_and_less_but_not_more_or_worse() {
 }
 
 #[test]
+fn a_baseline_does_not_accept_more_functions_nor_other_facts_of_one_rule() {
+    use crate::evidence::{Held, Source, Strength};
+    let functions = |count: u64| {
+        let mut found = of(&nginx(1, Level::O1), &policy(), "unoptimized-code");
+        found[0].units_total = 0;
+        found[0].units.clear();
+        found[0].ranges =
+            vec![crate::finding::RangeRef { start: 16, end: 16 + count * 64, functions: count, name: None }];
+        found
+    };
+    assert!(is_new(&functions(110)[0], &functions(9)));
+    assert!(!is_new(&functions(9)[0], &functions(9)) && !is_new(&functions(3)[0], &functions(9)));
+
+    let relro = |value: &str| {
+        let mut facts = nginx(1, Level::O2);
+        facts.hardening.relro = Held::new(value.into(), Strength::Structural, Source::Elf);
+        of(&facts, &hardened("relro", "full"), "partial-relro")
+    };
+    assert!(is_new(&relro("none")[0], &relro("partial")) && !is_new(&relro("none")[0], &relro("none")));
+
+    let mut forbidding = policy();
+    forbidding.instrumentation_forbid = vec![at("sanitizers".into(), 25)];
+    let sanitizers = |names: &[&str]| {
+        let mut facts = nginx(1, Level::O2);
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        facts.instrumentation.sanitizers = Held::new(names, Strength::Structural, Source::Imports);
+        of(&facts, &forbidding, "instrumented-build")
+    };
+    let one = sanitizers(&["undefined"]);
+    assert!(is_new(&sanitizers(&["address", "undefined"])[0], &one) && !is_new(&one[0], &one));
+
+    let mut forbidding = policy();
+    forbidding.flags.forbid = vec![glob("-fno-*", 30)];
+    let flags = |flags: &[&str]| {
+        let mut unit = unit("a.c", Level::O2);
+        unit.flags = std::sync::Arc::new(flags.iter().map(|flag| (*flag).to_owned()).collect());
+        of(&with_units(vec![unit]), &forbidding, "forbidden-flag")
+    };
+    let one = flags(&["-O2", "-fno-inline"]);
+    let two = flags(&["-O2", "-fno-inline", "-fno-common"]);
+    assert!(is_new(&two[0], &one) && !is_new(&one[0], &one));
+    assert_eq!(two[0].known.len(), 2, "{:?}", two[0].known);
+}
+
+#[test]
 fn what_is_proven_is_new_where_nothing_told_before() {
     let fortify = |value: &str| {
         let mut facts = nginx(1, Level::O2);

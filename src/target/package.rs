@@ -17,6 +17,7 @@ mod blobs;
 mod contents;
 mod cpio;
 mod frames;
+mod gzip;
 mod layers;
 mod names;
 mod room;

@@ -89,6 +89,13 @@ impl Contents {
         self.found.push(Found { name: name.to_owned(), bytes: Err(why), is_program: false, id });
     }
 
+    /// Reads what lies behind the last entry of a stream: only at its end is it known whether all before it was right.
+    pub(super) fn verify_end(&mut self, mut rest: impl Read) {
+        if let Err(error) = io::copy(&mut rest, &mut io::sink()) {
+            self.refuse("", format!("damaged, as its end shows: {error}; what was read of it may be wrong"));
+        }
+    }
+
     /// Adds another name of a file; gives its place in the list.
     pub(super) fn link(&mut self, of: usize, name: String) -> Option<usize> {
         let linked = Found { name, ..self.found.get(of)?.clone() };
@@ -281,7 +288,12 @@ fn read(from: impl Read, mut keeper: Keeper<'_>) -> Contents {
     };
     let mut pending = Pending::default();
     let mut count = 0usize;
-    for entry in entries {
+    let mut stopped = true;
+    for entry in entries.map(Some).chain([None]) {
+        let Some(entry) = entry else {
+            stopped = false;
+            break;
+        };
         let mut entry = match entry {
             Ok(entry) => entry,
             Err(error) => {
@@ -370,6 +382,9 @@ fn read(from: impl Read, mut keeper: Keeper<'_>) -> Contents {
             // Devices and FIFOs are never opened.
             _ => keeper.contents.events.push((name, Event::File(None))),
         }
+    }
+    if !stopped && keeper.parts.is_none() {
+        keeper.contents.verify_end(archive.into_inner());
     }
     keeper.contents
 }

@@ -35,7 +35,10 @@ pub(super) fn read(stream: Stream, room: &Room) -> Contents {
     loop {
         match entry(&mut from, &mut keeper, &mut waiting, room, count) {
             Ok(Next::Read) => count += 1,
-            Ok(Next::End) => break,
+            Ok(Next::End) => {
+                keeper.contents.verify_end(&mut from);
+                break;
+            }
             Ok(Next::TooMany) => {
                 let most = room.limits.package_entries;
                 keeper.contents.refuse("", format!("more than {most} entries; the rest is not read"));

@@ -1,6 +1,7 @@
 //! Zstandard and LZ4: streams of frames, of which some hold no data.
 
 use super::stream::InputReader;
+use crate::image::sections;
 use std::io::{self, BufRead, BufReader, Read};
 
 /// How a Zstandard frame begins (RFC 8878, 3.1.1).
@@ -59,7 +60,10 @@ impl Read for Frames {
         loop {
             if let Some(frame) = &mut self.frame {
                 let got = match frame {
-                    Frame::Zstd(frame) => frame.read(buffer)?,
+                    Frame::Zstd(frame) => match frame.read(buffer)? {
+                        0 => sections::verify_zstd(&frame.decoder).map(|()| 0)?,
+                        got => got,
+                    },
                     Frame::Lz4(frame) => frame.read(buffer)?,
                 };
                 if got > 0 {

@@ -2,6 +2,7 @@
 
 use super::START;
 use super::frames::{self, Frames};
+use super::gzip;
 use super::room::{Bounded, Room};
 use crate::image::Input;
 use std::io::{self, BufReader, Read};
@@ -10,7 +11,8 @@ use std::io::{self, BufReader, Read};
 const WINDOW: usize = 128 << 10;
 /// Most memory an xz or lzma stream may ask for, in KiB; `xz -9` takes 65 MiB.
 const XZ_MEMORY: u32 = 128 << 10;
-const GZIP: &[u8] = &[0x1f, 0x8b];
+/// How a gzip member begins.
+pub(super) const GZIP: &[u8] = &[0x1f, 0x8b];
 const XZ: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0];
 const BZIP2: &[u8] = b"BZh";
 /// The first block of bzip2 begins with the digits of pi behind the level.
@@ -122,7 +124,7 @@ pub(super) fn open_named(input: &Input, name: &str, room: &Room) -> io::Result<S
         return Ok(room.bounded(Box::new(raw)));
     };
     let inner: Box<dyn Read> = match codec {
-        Codec::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(raw)),
+        Codec::Gzip => Box::new(gzip::Members::new(raw)),
         Codec::Xz => Box::new(lzma_rust2::XzReader::new_mem_limit(raw, true, XZ_MEMORY)),
         Codec::Zstd | Codec::Lz4 => Box::new(Frames::new(raw)),
         Codec::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(raw)),

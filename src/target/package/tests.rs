@@ -81,6 +81,44 @@ fn frames_without_data_are_passed_over() {
     );
 }
 
+#[test]
+fn a_frame_whose_checksum_is_wrong_is_damage() {
+    use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+    let plain = tar(&[("bin/a", ELF), ("bin/b", ELF)]);
+    let sound = compress_to_vec(plain.as_slice(), CompressionLevel::Uncompressed);
+    assert_eq!(seen(sound.clone(), &Limits::default()).0.len(), 2);
+    // A byte of a program, which nothing but the checksum guards.
+    let mut damaged = sound;
+    let magic = memchr::memmem::rfind(&damaged, b"\x7fELF").unwrap();
+    damaged[magic + 9] ^= 0x55;
+    let package = open_bytes(damaged, &Limits::default()).unwrap();
+    let refused: Vec<&str> = package.subjects.iter().filter_map(|one| one.refused.as_deref()).collect();
+    assert!(refused.iter().any(|why| why.contains("its checksum is wrong")), "{refused:?}");
+}
+
+#[test]
+fn the_end_of_a_stream_is_read_for_its_checksum_and_zeros_behind_gzip_are_padding() {
+    let plain = tar(&[("bin/a", ELF)]);
+    let gzip = |bytes: &[u8]| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    };
+    let (first, second) = plain.split_at(600);
+    let sound = [gzip(first), gzip(second)].concat();
+    for padding in [0, 1, 512, 200_000] {
+        let padded = [&sound[..], &vec![0; padding]].concat();
+        assert_eq!(seen(padded, &Limits::default()), (vec!["/bin/a".to_owned()], vec![]), "{padding}");
+    }
+    let refused = |bytes: Vec<u8>| seen(bytes, &Limits::default()).1;
+    let mut damaged = sound.clone();
+    let end = damaged.len() - 8;
+    damaged[end] ^= 1;
+    assert!(refused(damaged)[0].1.starts_with("damaged, as its end shows: its gzip data"));
+    let followed = [&sound[..], &[0; 16], b"something"].concat();
+    assert!(refused(followed)[0].1.contains("something else follows it"));
+}
+
 fn lz4(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = lz4_flex::frame::FrameEncoder::new(Vec::new());
     encoder.write_all(bytes).unwrap();
