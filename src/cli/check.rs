@@ -25,7 +25,7 @@ Examples:
   flagaudit check -p edge.toml -f github objs/nginx  by your policy, as GitHub annotations
   flagaudit check -p builtin:hardened build/         every program of a directory
   flagaudit check -f sarif -o audit.sarif build/     for code scanning; -f junit for a test report
-  flagaudit check --baseline good.json objs/nginx    what is new since a saved inspect -f json --units
+  flagaudit check --baseline good.json objs/nginx    what is new since inspect -f json --units
   flagaudit check --processes '^nginx' -q            what runs on this host, a line a process
 
 Exit status: 0 nothing at or above --fail-on, 1 at least one such finding, 2 not fully audited.";
