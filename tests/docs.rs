@@ -189,7 +189,10 @@ fn every_example_of_the_help_runs() {
         });
         let mut all: Vec<Step> = Vec::new();
         if command == "diff" || command == "check" {
-            all.push(Step::Run("flagaudit inspect -f json --units -o good.json good/nginx".to_owned(), vec![0]));
+            all.push(Step::Run(
+                "flagaudit inspect -f json --units -o good.json good/nginx".to_owned(),
+                vec![0],
+            ));
         }
         all.extend(steps);
         count += walk_through(&format!("--help of {command:?}"), all);

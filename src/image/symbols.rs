@@ -241,7 +241,7 @@ impl Symbols {
     pub fn select_full(
         &self,
         image: &Image,
-        wanted: impl Fn(&Entry) -> bool,
+        wanted: impl Fn(&Entry) -> bool + Sync,
         mut found: impl FnMut(&Symbol<'_>),
     ) {
         if let Some(table) = self.full.get() {

@@ -8,9 +8,12 @@
 use super::{Located, MAX_NAME, Symbol, SymbolTable, entry_size};
 use crate::image::needles::Needles;
 use crate::image::{Image, Input, ReadError};
+use crate::parallel;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::sync::OnceLock;
 
+const NAMES: &str = "symbol names";
 /// Bytes read at a time: a multiple of both sizes of a symbol.
 const PIECE: usize = 48 << 10;
 /// Most places where a name may begin. Of one program's names a few dozen are looked for.
@@ -19,6 +22,10 @@ const MOST_PLACES: usize = 1 << 20;
 const USUAL_NAME: u64 = 128;
 /// Names read one by one; where there are more, all are read at once.
 const FEW: usize = 1024;
+/// Shares of the table for each thread: names that are read lie here and there.
+const SHARES: u64 = 2;
+/// Fewer symbols than this are gone through before a thread has begun.
+const LEAST_SHARE: u64 = 16 << 10;
 
 /// Beginnings of names that are looked for.
 pub struct Beginnings(Needles);
@@ -99,7 +106,8 @@ impl Stream<'_> {
         if places.sorted.is_empty() {
             return Ok(());
         }
-        let mut names = Names::new(self);
+        let all = OnceLock::new();
+        let mut names = Names::new(self, &all);
         self.entries(|entry| {
             if places.has(entry.name) {
                 found(&entry.with(names.get(entry.name)?));
@@ -108,25 +116,49 @@ impl Stream<'_> {
         })
     }
 
-    /// The symbols that are wanted, with their names, in the order of the table.
+    /// The symbols that are wanted, with their names, in the order of the table, which is shared out among threads.
     pub(super) fn select(
         &self,
-        wanted: impl Fn(&super::Entry) -> bool,
+        wanted: impl Fn(&super::Entry) -> bool + Sync,
         mut found: impl FnMut(&Symbol<'_>),
     ) -> Result<(), ReadError> {
-        let mut names = Names::new(self);
-        self.entries(|entry| {
-            if wanted(&entry) {
-                found(&entry.with(names.get(entry.name)?));
-            }
-            Ok(())
-        })
+        let size = entry_size(self.located.format) as u64;
+        let count = self.located.entries.len() / size;
+        let share = count.div_ceil(self.image.workers.max(1) as u64 * SHARES).max(LEAST_SHARE);
+        let starts: Vec<u64> = (0..count.div_ceil(share)).map(|index| index * share).collect();
+        let all = OnceLock::new();
+        let select = |names: &mut Names<'_>, &start: &u64| {
+            let mut mine = Vec::new();
+            let part = self.located.entries.part(start * size, share.min(count - start) * size);
+            let Some(part) = part else { return Ok(mine) };
+            self.entries_of(&part, start, |entry| {
+                if wanted(&entry) {
+                    mine.push((entry, names.get(entry.name)?.to_vec()));
+                }
+                Ok(())
+            })?;
+            Ok(mine)
+        };
+        for share in parallel::pieces(self.image.workers, &starts, || Names::new(self, &all), select) {
+            share?.iter().for_each(|(entry, name)| found(&entry.with(name)));
+        }
+        Ok(())
     }
 
-    fn entries(&self, mut visit: impl FnMut(super::Entry) -> Result<(), ReadError>) -> Result<(), ReadError> {
+    fn entries(&self, visit: impl FnMut(super::Entry) -> Result<(), ReadError>) -> Result<(), ReadError> {
+        self.entries_of(&self.located.entries, 0, visit)
+    }
+
+    /// Goes through a part of the table, which begins with the symbol of that index.
+    fn entries_of(
+        &self,
+        part: &Input,
+        first: u64,
+        mut visit: impl FnMut(super::Entry) -> Result<(), ReadError>,
+    ) -> Result<(), ReadError> {
         let (format, size) = (self.located.format, entry_size(self.located.format));
-        let mut index = 0;
-        pieces(&self.located.entries, "the symbol table", |bytes| {
+        let mut index = u32::try_from(first).unwrap_or(u32::MAX);
+        pieces(part, "the symbol table", |bytes| {
             for entry in bytes.chunks_exact(size) {
                 // The null symbol is none.
                 if let Some(entry) = super::Entry::parse(format, index, entry).filter(|entry| entry.index > 0)
@@ -146,13 +178,13 @@ impl Stream<'_> {
         let overlap = wanted.0.longest().saturating_sub(1);
         let mut held: Vec<u8> = Vec::with_capacity(PIECE + overlap);
         let mut start = 0u64;
-        pieces(names, "symbol names", |bytes| {
+        pieces(names, NAMES, |bytes| {
             held.extend_from_slice(bytes);
             for at in wanted.places(&held) {
                 let Ok(at) = u32::try_from(start + at as u64) else { break };
                 if places.sorted.len() == MOST_PLACES {
                     return Err(ReadError::Damaged {
-                        what: "symbol names".to_owned(),
+                        what: NAMES.to_owned(),
                         why: format!("more than {MOST_PLACES} of a kind that a program has few of"),
                     });
                 }
@@ -190,23 +222,24 @@ fn pieces(
 struct Names<'a> {
     stream: &'a Stream<'a>,
     read: HashMap<u32, Vec<u8>>,
-    all: Option<Vec<u8>>,
+    /// All of them, or what is wrong with them, once anybody has read so many.
+    all: &'a OnceLock<Result<Vec<u8>, String>>,
 }
 
 impl<'a> Names<'a> {
-    fn new(stream: &'a Stream<'a>) -> Self {
-        Self { stream, read: HashMap::new(), all: None }
+    fn new(stream: &'a Stream<'a>, all: &'a OnceLock<Result<Vec<u8>, String>>) -> Self {
+        Self { stream, read: HashMap::new(), all }
     }
 
     fn get(&mut self, at: u32) -> Result<&[u8], ReadError> {
         let Some(names) = &self.stream.located.names else { return Ok(&[]) };
-        if self.all.is_none() && self.read.len() >= FEW && !self.read.contains_key(&at) {
+        if self.read.len() >= FEW && !self.read.contains_key(&at) {
             let most = self.stream.image.limits.section_bytes;
-            self.all = Some(names.read_vec(0, names.len(), most, "symbol names")?);
-            self.read = HashMap::new();
-        }
-        if let Some(all) = &self.all {
-            return Ok(super::name_at(all, at));
+            let read = || names.read_vec(0, names.len(), most, NAMES).map_err(|error| error.to_string());
+            return match self.all.get_or_init(read) {
+                Ok(all) => Ok(super::name_at(all, at)),
+                Err(why) => Err(ReadError::Damaged { what: NAMES.to_owned(), why: why.clone() }),
+            };
         }
         Ok(match self.read.entry(at) {
             Entry::Occupied(known) => known.into_mut(),
@@ -218,10 +251,10 @@ impl<'a> Names<'a> {
 fn one_name(names: &Input, at: u32) -> Result<Vec<u8>, ReadError> {
     let left = names.len().saturating_sub(at.into()).min(MAX_NAME as u64);
     let mut name = vec![0; left.min(USUAL_NAME) as usize];
-    names.read_exact_at(at.into(), &mut name, "symbol names")?;
+    names.read_exact_at(at.into(), &mut name, NAMES)?;
     if memchr::memchr(0, &name).is_none() && left > USUAL_NAME {
         name.resize(left as usize, 0);
-        names.read_exact_at(at.into(), &mut name, "symbol names")?;
+        names.read_exact_at(at.into(), &mut name, NAMES)?;
     }
     name.truncate(memchr::memchr(0, &name).unwrap_or(name.len()));
     name.shrink_to_fit();
@@ -302,9 +335,10 @@ mod tests {
 
     #[test]
     fn few_and_many_functions_are_selected_with_their_names() {
-        let names: Vec<String> = (0..5000).map(|n| format!("f{n}_{}", "z".repeat(n % 200))).collect();
-        let image = with_names(&names, Endianness::Little, Architecture::X86_64);
-        for every in [1, 2, 100] {
+        let names: Vec<String> = (0..40_000).map(|n| format!("f{n}_{}", "z".repeat(n % 50))).collect();
+        let mut image = with_names(&names, Endianness::Little, Architecture::X86_64);
+        for (every, workers) in [(1, 1), (2, 3), (100, 2), (1, 4)] {
+            image.workers = workers;
             let symbols = Symbols::new();
             let mut found = Vec::new();
             symbols.select_full(
