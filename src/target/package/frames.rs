@@ -51,6 +51,15 @@ impl Frames {
     }
 }
 
+/// Compares what a frame holds with its checksum, if it has one (RFC 8878, 3.1.1): the decoder only makes both known.
+fn verify(frame: &ruzstd::decoding::FrameDecoder) -> io::Result<()> {
+    let stored = frame.get_checksum_from_data();
+    if stored.is_some() && stored != frame.get_calculated_checksum() {
+        return Err(io::Error::other("wrong checksum"));
+    }
+    Ok(())
+}
+
 impl Read for Frames {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if buffer.is_empty() {
@@ -64,6 +73,9 @@ impl Read for Frames {
                 };
                 if got > 0 {
                     return Ok(got);
+                }
+                if let Frame::Zstd(frame) = frame {
+                    verify(&frame.decoder)?;
                 }
                 let framed = self.frame.take().map(|frame| match frame {
                     Frame::Zstd(frame) => frame.into_inner(),
