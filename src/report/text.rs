@@ -159,8 +159,13 @@ fn summary(out: &mut String, summary: &Summary, said: bool) {
     }
     let _ = writeln!(
         out,
-        "{} read in full, {} partly, {} not at all; {} not ELF, {} unreadable",
-        summary.ok, summary.partial, summary.failed, summary.skipped, summary.unreadable,
+        "{} read in full, {} partly, {} not at all; {} not ELF{}, {} unreadable",
+        summary.ok,
+        summary.partial,
+        summary.failed,
+        summary.skipped,
+        summary.unopened(),
+        summary.unreadable,
     );
 }
 
