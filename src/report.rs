@@ -3,6 +3,7 @@
 use crate::facts::{Facts, Status};
 use crate::finding::Finding;
 pub use crate::rules::Verdict;
+use crate::wording::grouped;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -48,6 +49,9 @@ pub struct Summary {
     pub failed: u64,
     /// Files of a directory that are not ELF.
     pub skipped: u64,
+    /// So many of them are packages or stand for images, which a walk does not open. Not part of the document.
+    #[serde(skip)]
+    pub packages: u64,
     /// Files of a directory that could not be opened.
     pub unreadable: u64,
 }
@@ -60,7 +64,16 @@ impl Summary {
         self.partial += other.partial;
         self.failed += other.failed;
         self.skipped += other.skipped;
+        self.packages += other.packages;
         self.unreadable += other.unreadable;
+    }
+
+    /// Words for the packages among the files that are not ELF; nothing, if there are none.
+    fn unopened(&self) -> String {
+        match self.packages {
+            0 => String::new(),
+            count => format!(" ({} of them packages or images, not opened)", grouped(count)),
+        }
     }
 
     /// Counts one target.

@@ -98,6 +98,13 @@ fn archives_in_archives_are_read_and_what_lies_too_deep_is_said() {
     let (_, target) = written(&nested);
     let said = target["problems"][0]["message"].as_str().unwrap();
     assert_eq!(said, "more.a!more.a!more.a!lib.a: archives in archives are read to a depth of 3");
+    let directory = tempfile::tempdir().unwrap();
+    let deep = directory.path().join("deep.a");
+    std::fs::write(&deep, &nested).unwrap();
+    let line = run(["check".as_ref(), "-q".as_ref(), "--no-config".as_ref(), deep.as_os_str()]);
+    let begins = format!("INCOMPLETE  {}  {said}; ", deep.display());
+    assert!(line.status == 2 && line.stdout.starts_with(&begins), "{}{}", line.stdout, line.stderr);
+    assert_eq!(line.stdout.lines().count(), 1);
     // A walk meets an archive of archives, too.
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("outer.a"), ar(&[("lib.a", &library)])).unwrap();

@@ -137,6 +137,78 @@ fn compressed_programs_are_met_in_a_walk_and_named_by_their_paths() {
 }
 
 #[test]
+fn a_damaged_compressed_program_is_told_by_its_name_in_a_walk() {
+    // So small that nothing of it is left where its end is missing.
+    let program = std::fs::read(testdata("elf/tx2.o")).unwrap();
+    let text = b"some words of a log, and the same words of a log\n".repeat(20);
+    let tools =
+        [("gzip", "gz"), ("xz", "xz"), ("zstd", "zst"), ("bzip2", "bz2"), ("lz4", "lz4"), ("lzma", "lzma")];
+    for (tool, ending) in tools {
+        let directory = tempfile::tempdir().unwrap();
+        let walk = |options: &[&str]| {
+            let all = [&["inspect", "-f", "json"], options, &[directory.path().to_str().unwrap()]].concat();
+            let run = run(all);
+            let report: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+            (run.status, report["summary"].clone(), run.stderr)
+        };
+        let Some(packed) = compressed(tool, &program) else { continue };
+        let log = compressed(tool, &text).unwrap();
+        // Neither a sound text nor a damaged one is a target, whose name says nothing of a program.
+        write(directory.path(), &format!("ld.so.8.{ending}"), &log);
+        write(directory.path(), &format!("a.log.{ending}"), &log);
+        write(directory.path(), &format!("b.log.1.{ending}"), &log[..log.len() * 9 / 10]);
+        let (status, summary, stderr) = walk(&["--allow-empty"]);
+        assert_eq!((status, &summary["targets"], &summary["skipped"]), (0, &0.into(), &3.into()), "{stderr}");
+        write(directory.path(), &format!("sound.{ending}"), &packed);
+        let (status, summary, stderr) = walk(&[]);
+        assert_eq!((status, &summary["ok"], &summary["skipped"]), (0, &1.into(), &3.into()), "{stderr}");
+        for name in ["cut.ko", "libcut.so", "libcut.so.1.2"] {
+            let name = format!("{name}.{ending}");
+            let path = write(directory.path(), &name, &packed[..packed.len() * 9 / 10]);
+            let (status, summary, stderr) = walk(&[]);
+            assert_eq!((status, &summary["ok"], &summary["failed"]), (2, &1.into(), &1.into()), "{stderr}");
+            assert_eq!(stderr.lines().count(), 1, "{stderr}");
+            assert!(stderr.contains(&name) && stderr.contains(" data is cut off"), "{stderr}");
+            std::fs::remove_file(path).unwrap();
+        }
+        // Whatever a byte makes of the beginning of the program, a checksum tells; lzma has none.
+        let flipped = (20..packed.len()).step_by(packed.len() / 16).filter(|_| ending != "lzma");
+        for at in flipped {
+            let mut bytes = packed.clone();
+            bytes[at] ^= 0x55;
+            write(directory.path(), &format!("flipped.ko.{ending}"), &bytes);
+            let (status, summary, stderr) = walk(&[]);
+            assert_eq!((status, &summary["failed"]), (2, &1.into()), "{ending} at {at}: {stderr}");
+        }
+    }
+}
+
+#[test]
+fn a_walk_counts_the_packages_that_it_leaves_closed() {
+    let directory = tempfile::tempdir().unwrap();
+    let package = tar(&[("usr/bin/a", &program())]);
+    let check = || run(["check".as_ref(), "--no-config".as_ref(), directory.path().as_os_str()]);
+    write(directory.path(), "tool", &program());
+    write(directory.path(), "notes.txt", b"no package");
+    write(directory.path(), "notes.gz", &compressed("gzip", b"no package").unwrap());
+    let none = check();
+    assert!(none.stdout.contains("; 2 not ELF, 0 unreadable"), "{}", none.stdout);
+    write(directory.path(), "one.deb", &ar(&[("debian-binary", b"2.0\n"), ("data.tar", &package)]));
+    let layer = compressed("gzip", &package).unwrap();
+    write(directory.path(), "two.tar.gz", &layer);
+    // A layout is one image, whatever it is made of.
+    let (aa, bb) = ("image/blobs/sha256/aa", "image/blobs/sha256/bb");
+    unpack(directory.path(), &[("image/oci-layout", b"{}"), (aa, &layer), (bb, &package)]);
+    let some = check();
+    assert_eq!(some.status, none.status);
+    let said = "; 7 not ELF (3 of them packages or images, not opened), 0 unreadable";
+    assert!(some.stdout.contains(said), "{}", some.stdout);
+    let (_, report) = json(["inspect".as_ref(), directory.path().as_os_str()]);
+    assert_eq!(report["summary"]["skipped"], 7);
+    assert!(report["summary"].get("packages").is_none());
+}
+
+#[test]
 fn a_hostile_entry_is_refused_by_name_and_the_rest_is_audited() {
     let directory = tempfile::tempdir().expect("a directory");
     let inside = directory.path().join("inside");

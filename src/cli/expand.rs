@@ -30,6 +30,7 @@ impl Expanded {
         self.subjects.extend(other.subjects);
         self.notes.extend(other.notes);
         self.summary.skipped += other.summary.skipped;
+        self.summary.packages += other.summary.packages;
         self.summary.unreadable += other.summary.unreadable;
         self.incomplete |= other.incomplete;
     }
@@ -179,6 +180,7 @@ impl TargetArguments {
         let mut expanded = Expanded::default();
         expanded.notes.extend(walk.unreadable.iter().map(|(path, why)| format!("{}: {why}", path.display())));
         expanded.summary.skipped = walk.skipped;
+        expanded.summary.packages = walk.packages;
         expanded.summary.unreadable = walk.unreadable.len() as u64;
         let image = if walk.oci_layout { package::layout(top, root, limits) } else { None };
         let unread = walk.oci_layout && image.is_none();

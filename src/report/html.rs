@@ -114,13 +114,14 @@ fn page(
     }
     let _ = write!(
         out,
-        "</main>\n<footer>\n<p>{}: {} read in full, {} partly, {} not at all; {} not ELF, {} could not be opened. \
+        "</main>\n<footer>\n<p>{}: {} read in full, {} partly, {} not at all; {} not ELF{}, {} could not be opened. \
          Made by {} {}.</p>\n</footer>\n",
         plural(summary.targets as usize, "target"),
         grouped(summary.ok),
         grouped(summary.partial),
         grouped(summary.failed),
         grouped(summary.skipped),
+        summary.unopened(),
         grouped(summary.unreadable),
         text(&tool.name),
         text(&tool.version)

@@ -179,7 +179,7 @@ fn summary(out: &mut String, summary: &Summary) {
         grouped(summary.failed)
     );
     if summary.skipped > 0 {
-        let _ = write!(out, "; {} files are not ELF", grouped(summary.skipped));
+        let _ = write!(out, "; {} files are not ELF{}", grouped(summary.skipped), summary.unopened());
     }
     if summary.unreadable > 0 {
         let _ = write!(out, "; {} files could not be opened", grouped(summary.unreadable));

@@ -118,14 +118,19 @@ pub fn name(facts: &Facts) -> String {
 fn quiet_line(out: &mut String, target: &Checked) {
     let title = paint(BOLD, &terminal(&process::title(&target.facts)));
     let counting = || target.findings.iter().filter(|finding| finding.counts());
-    let why = match counting().next().filter(|finding| finding.severity > Severity::Note) {
-        Some(worst) => {
-            let more = counting().filter(|finding| finding.severity == worst.severity).count() - 1;
-            let more = if more > 0 { format!(" (+{more})") } else { String::new() };
-            format!("  {}: {}{more}", worst.rule, super::shared::clip(&worst.message, QUIET_CHARS))
-        }
-        None => target.facts.problems.first().map(|p| format!("  {}", p.message)).unwrap_or_default(),
-    };
+    let finding = counting().next().filter(|finding| finding.severity > Severity::Note).map(|worst| {
+        let more = counting().filter(|finding| finding.severity == worst.severity).count() - 1;
+        let more = if more > 0 { format!(" (+{more})") } else { String::new() };
+        format!("{}: {}{more}", worst.rule, super::shared::clip(&worst.message, QUIET_CHARS))
+    });
+    // Why a target was not read in full comes before what was found in the rest.
+    let problems = &target.facts.problems;
+    let incomplete = target.verdict == Verdict::Error;
+    let problem = if incomplete { problems.iter().find(|problem| problem.loses_facts) } else { None };
+    let problem = problem.or_else(|| problems.first().filter(|_| incomplete || finding.is_none()));
+    let why: Vec<String> =
+        problem.map(|problem| problem.message.clone()).into_iter().chain(finding).collect();
+    let why = if why.is_empty() { String::new() } else { format!("  {}", why.join("; ")) };
     let _ = writeln!(out, "{}  {title}{}", verdict_word(target.verdict), terminal(&why));
 }
 
@@ -159,8 +164,13 @@ fn summary(out: &mut String, summary: &Summary, said: bool) {
     }
     let _ = writeln!(
         out,
-        "{} read in full, {} partly, {} not at all; {} not ELF, {} unreadable",
-        summary.ok, summary.partial, summary.failed, summary.skipped, summary.unreadable,
+        "{} read in full, {} partly, {} not at all; {} not ELF{}, {} unreadable",
+        summary.ok,
+        summary.partial,
+        summary.failed,
+        summary.skipped,
+        summary.unopened(),
+        summary.unreadable,
     );
 }
 

@@ -3,7 +3,7 @@
 //! from the handle of the directory that the walk began at, so that a folder which becomes a link meanwhile leads nowhere.
 
 use super::glance::{Glance, glance};
-use super::package;
+use super::package::{self, Held};
 use crate::image::confined::{Below, Directory, Entry};
 use crate::image::{Input, archive};
 use crate::limits::Limits;
@@ -12,6 +12,7 @@ use rustix::fs::FileType;
 use std::collections::HashSet;
 use std::io;
 use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -19,6 +20,8 @@ use std::path::{Path, PathBuf};
 const BATCH: usize = 64;
 /// A file that says of its directory what it is (OCI image specification, "Image Layout").
 pub const OCI_LAYOUT: &str = "oci-layout";
+/// Where a layout has all that it is made of, by its digests (the same).
+const BLOBS: &str = "blobs";
 
 /// What a walk met.
 #[derive(Debug, Default)]
@@ -27,7 +30,8 @@ pub struct Walk {
     pub found: Vec<Met>,
     /// Regular files that are neither.
     pub skipped: u64,
-    /// So many of them are packages, as far as their beginning tells.
+    /// So many of them are packages, as far as their beginning tells, or stand for an OCI layout in a directory below. What is
+    /// part of a layout is not counted.
     pub packages: u64,
     /// The directory is an OCI layout.
     pub oci_layout: bool,
@@ -54,7 +58,7 @@ pub struct Met {
 /// looked at so far.
 pub fn walk(top: &Directory, root: &Path, jobs: usize, limits: &Limits, seen: &mut dyn FnMut(u64)) -> Walk {
     let mut walk = Walk::default();
-    let mut count = 0;
+    let (mut count, mut packages, mut layouts) = (0, Vec::new(), HashSet::new());
     let files = Files { top, pending: vec![PathBuf::new()], open: None };
     let mut files = files.fuse();
     let batches = std::iter::from_fn(|| {
@@ -71,9 +75,11 @@ pub fn walk(top: &Directory, root: &Path, jobs: usize, limits: &Limits, seen: &m
             Ok(Looked::Elf { glance, compressed, identity }) => {
                 Ok(Seen::Elf(Met { path, below, glance, compressed, identity }))
             }
-            Ok(Looked::Other { package }) => {
-                Ok(Seen::Other { package, oci_layout: below.path.as_os_str() == OCI_LAYOUT })
+            Ok(Looked::Other { package: true }) => Ok(Seen::Package(below.path)),
+            Ok(Looked::Other { package: false }) if below.path.ends_with(OCI_LAYOUT) => {
+                Ok(Seen::Layout(below.path.parent().map(Path::to_path_buf).unwrap_or_default()))
             }
+            Ok(Looked::Other { package: false }) => Ok(Seen::Other),
             Err(why) => Err((path, why)),
         }
     };
@@ -85,13 +91,13 @@ pub fn walk(top: &Directory, root: &Path, jobs: usize, limits: &Limits, seen: &m
             for file in batch {
                 count += 1;
                 seen(count);
+                walk.skipped +=
+                    u64::from(matches!(file, Ok(Seen::Package(_) | Seen::Layout(_) | Seen::Other)));
                 match file {
                     Ok(Seen::Elf(met)) => walk.found.push(met),
-                    Ok(Seen::Other { package, oci_layout }) => {
-                        walk.skipped += 1;
-                        walk.packages += u64::from(package);
-                        walk.oci_layout |= oci_layout;
-                    }
+                    Ok(Seen::Package(path)) => packages.push(path),
+                    Ok(Seen::Layout(path)) => drop(layouts.insert(path)),
+                    Ok(Seen::Other) => {}
                     Err(why) => walk.unreadable.push(why),
                 }
             }
@@ -99,6 +105,12 @@ pub fn walk(top: &Directory, root: &Path, jobs: usize, limits: &Limits, seen: &m
         },
     );
     debug_assert!(flow.is_continue());
+    // The layers of an image are archives, too.
+    let is_blobs =
+        |folder: &Path| folder.ends_with(BLOBS) && folder.parent().is_some_and(|top| layouts.contains(top));
+    packages.retain(|path: &PathBuf| !path.ancestors().any(is_blobs));
+    walk.oci_layout = layouts.remove(Path::new(""));
+    walk.packages = packages.len() as u64 + layouts.len() as u64;
     walk.found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     let mut seen = HashSet::new();
     walk.found.retain(|met| seen.insert(met.identity));
@@ -109,7 +121,10 @@ pub fn walk(top: &Directory, root: &Path, jobs: usize, limits: &Limits, seen: &m
 /// A file that was met.
 enum Seen {
     Elf(Met),
-    Other { package: bool, oci_layout: bool },
+    Package(PathBuf),
+    /// The file that makes a directory an OCI layout.
+    Layout(PathBuf),
+    Other,
 }
 
 /// What a look at a file tells.
@@ -134,9 +149,12 @@ fn visit(below: &Below, limits: &Limits) -> Result<Looked, String> {
     let got = input.read_at(0, &mut start).map_err(|error| error.to_string())?;
     let start = start.get(..got).unwrap_or_default();
     let elf = start.starts_with(&object::elf::ELFMAG);
-    let compressed = !elf && package::is_compressed_program(&input, start, limits);
+    let name = below.path.as_os_str().as_bytes();
+    let held = if elf { None } else { package::look(&input, name, start, limits) };
+    let compressed = held == Some(Held::Program);
     if !elf && !compressed && !holds_programs(&input, limits) {
-        return Ok(Looked::Other { package: package::is_package(start) });
+        let package = held == Some(Held::Package) || package::is_package(start);
+        return Ok(Looked::Other { package });
     }
     let glance = elf.then(|| glance(&input, limits)).flatten();
     Ok(Looked::Elf { glance, compressed, identity: (metadata.dev(), metadata.ino()) })

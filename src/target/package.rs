@@ -18,6 +18,7 @@ mod contents;
 mod cpio;
 mod frames;
 mod gzip;
+mod held;
 mod layers;
 mod names;
 mod room;
@@ -27,6 +28,7 @@ mod spool;
 mod stream;
 mod tree;
 
+pub(super) use held::{Held, look};
 pub use shelf::Shelf;
 
 use blobs::Blobs;
@@ -196,13 +198,13 @@ fn nested(mut outer: Contents, room: &Room) -> Contents {
                 if inner.name.is_empty() { one.name.clone() } else { format!("{}!{}", one.name, inner.name) };
             let id = base + inner.id;
             let bytes = match &inner.bytes {
-                Ok(input) if !inner.is_program => match deeper(input, room) {
-                    Deeper::Nothing => {
+                Ok(input) if !inner.is_program => match deeper(input, &inner.name, room) {
+                    Held::Other => {
                         outer.skipped += 1;
                         continue;
                     }
-                    Deeper::Program => program(input, room),
-                    Deeper::Package => Err("a package inside a package of this one, not opened".to_owned()),
+                    Held::Program => program(input, room),
+                    Held::Package => Err("a package inside a package of this one, not opened".to_owned()),
                 },
                 _ => inner.bytes,
             };
@@ -214,28 +216,11 @@ fn nested(mut outer: Contents, room: &Room) -> Contents {
 }
 
 /// What a file of a package inside a package is, by its beginning.
-enum Deeper {
-    /// No package, or a compressed text.
-    Nothing,
-    /// One compressed program, as kernel modules are.
-    Program,
-    Package,
-}
-
-fn deeper(input: &Input, room: &Room) -> Deeper {
+fn deeper(input: &Input, name: &str, room: &Room) -> Held {
     match kind(input, room) {
-        None => Deeper::Nothing,
-        Some(Kind::Stream) => {
-            let Ok(start) = stream::start(input, START, room) else { return Deeper::Nothing };
-            if start.starts_with(&object::elf::ELFMAG) {
-                return Deeper::Program;
-            }
-            match kind_of(&start) {
-                None | Some(Kind::Stream) => Deeper::Nothing,
-                Some(_) => Deeper::Package,
-            }
-        }
-        Some(_) => Deeper::Package,
+        None => Held::Other,
+        Some(Kind::Stream) => held::held(input, name.as_bytes(), room),
+        Some(_) => Held::Package,
     }
 }
 
@@ -243,13 +228,6 @@ fn deeper(input: &Input, room: &Room) -> Deeper {
 fn program(input: &Input, room: &Room) -> Result<Input, String> {
     let stream = stream::open(input, room).map_err(|error| error.to_string())?;
     room.keep(stream, room.limits.stream_bytes).map_err(|error| error.to_string())
-}
-
-/// Whether a file that begins with `start` is one compressed program, as distributions ship kernel modules: by what the first
-/// bytes decompress to.
-pub(super) fn is_compressed_program(input: &Input, start: &[u8], limits: &Limits) -> bool {
-    stream::is_compressed(start)
-        && stream::start(input, 4, &Room::new(limits)).is_ok_and(|start| start == object::elf::ELFMAG)
 }
 
 /// Decompresses one program, within the limits of a program of a package.

@@ -144,7 +144,8 @@ fn of_layer(layer: &str, blobs: &Blobs<'_>, room: &Room) -> Contents {
             Err(error) => return Contents::damaged(format!("the layer {layer}: {error}")),
         },
     };
-    let no_entry = || stream::start(&input, START, room).is_ok_and(|start| contents::is_empty_tar(&start));
+    let no_entry =
+        || matches!(stream::beginning(&input, START, room), (start, None) if contents::is_empty_tar(&start));
     if contents.not_an_archive && no_entry() {
         return Contents::default();
     }

@@ -136,17 +136,17 @@ pub(super) fn open_named(input: &Input, name: &str, room: &Room) -> io::Result<S
     Ok(room.bounded(Box::new(Decoder { name: codec.name(), inner })))
 }
 
-/// What a file decompresses to, up to so many bytes.
-pub(super) fn start(input: &Input, most: usize, room: &Room) -> io::Result<Vec<u8>> {
+/// What a file decompresses to, up to so many bytes, and what is wrong before there are as many.
+pub(super) fn beginning(input: &Input, most: usize, room: &Room) -> (Vec<u8>, Option<io::Error>) {
     let mut start = Vec::new();
-    open(input, room)?.take(most as u64).read_to_end(&mut start)?;
-    Ok(start)
+    let all = open(input, room).and_then(|stream| stream.take(most as u64).read_to_end(&mut start));
+    (start, all.err())
 }
 
 /// Whether a file decompresses to a program or an archive, by what that begins with.
 pub(super) fn holds_something(input: &Input, room: &Room) -> bool {
     let is_one = |start: &[u8]| start.starts_with(&object::elf::ELFMAG) || super::contents::is_tar(start);
-    start(input, START, room).is_ok_and(|start| is_one(&start))
+    is_one(&beginning(input, START, room).0)
 }
 
 /// A decoder, whose errors are told in words of their own.
