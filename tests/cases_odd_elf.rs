@@ -279,3 +279,73 @@ fn a_package_of_split_units_that_is_older_than_the_program() {
     assert_eq!(levels(&target), [own("u.c", "O2"), own("stale-live.dwo", "unknown")]);
     assert_eq!(target["debug_info"]["missing"], serde_json::json!(["dwo missing: stale-live.dwo"]));
 }
+
+/// An archive of test objects under their own names.
+fn library(objects: &[&str]) -> Vec<u8> {
+    let read = |name: &&str| std::fs::read(testdata("elf").join(name)).unwrap();
+    let bytes: Vec<Vec<u8>> = objects.iter().map(read).collect();
+    ar(&objects.iter().copied().zip(bytes.iter().map(Vec::as_slice)).collect::<Vec<_>>())
+}
+
+/// Names of sanitizers, coverage and profiling.
+fn instrumentation(bytes: &[u8]) -> [Value; 3] {
+    let (_, target) = written(bytes);
+    ["sanitizers", "coverage", "profiling"].map(|kind| target["instrumentation"][kind]["value"].clone())
+}
+
+#[test]
+fn an_archive_is_instrumented_as_any_of_its_members_is() {
+    let values = |sanitizers: &[&str], coverage: bool, profiling: bool| {
+        [Value::from(sanitizers), Value::from(coverage), Value::from(profiling)]
+    };
+    for (object, expected) in [
+        ("in-none.o", values(&[], false, false)),
+        ("in-asan.o", values(&["address"], false, false)),
+        ("in-tsan.o", values(&["thread"], false, false)),
+        ("in-cov.o", values(&[], true, false)),
+        ("in-pg.o", values(&[], false, true)),
+        ("in-instr.o", values(&[], false, true)),
+    ] {
+        assert_eq!(instrumentation(&library(&[object])), expected, "{object}");
+        assert_eq!(instrumentation(&library(&["in-none.o", object, "in-data.o"])), expected, "{object}");
+        let inner = library(&[object]);
+        assert_eq!(instrumentation(&ar(&[("inner.a", &inner)])), expected, "{object}");
+    }
+    let all = library(&["in-tsan.o", "in-cov.o", "in-none.o", "in-asan.o", "in-pg.o"]);
+    assert_eq!(instrumentation(&all), values(&["address", "thread"], true, true));
+    // One member that tells nothing leaves open what no other has.
+    assert_eq!(
+        instrumentation(&library(&["in-none.o", "in-bare.o"])),
+        [Value::Null, Value::Null, Value::Null]
+    );
+    let some = instrumentation(&library(&["in-bare.o", "in-cov.o"]));
+    assert_eq!(some, [Value::Null, true.into(), Value::Null]);
+    let object = std::fs::read(testdata("elf/in-none.o")).unwrap();
+    let slim = std::fs::read(testdata("dwarf/gcc12-slim.o")).unwrap();
+    for other in [&b"BC\xc0\xde bitcode"[..], b"\x7fELF, cut off", slim.as_slice()] {
+        let found = instrumentation(&ar(&[("none.o", &object), ("other.o", other)]));
+        assert_eq!(found, [Value::Null, Value::Null, Value::Null]);
+    }
+    // What holds no code says nothing.
+    assert_eq!(instrumentation(&library(&["in-data.o"])), values(&[], false, false));
+}
+
+#[test]
+fn a_verdict_on_an_archive_names_the_member() {
+    let directory = tempfile::tempdir().unwrap();
+    let check = |name: &str, bytes: &[u8]| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        let run = run(["check".as_ref(), "--no-config".as_ref(), path.as_os_str()]);
+        // Lines are broken to the width of a terminal.
+        (run.status, run.stdout.split_whitespace().collect::<Vec<_>>().join(" "))
+    };
+    let (status, said) = check("libx.a", &library(&["in-none.o", "in-asan.o"]));
+    assert!(status == 1 && said.contains("known structural: in-asan.o refers to __asan_init"), "{said}");
+    assert!(said.contains("fix build with -g ") && !said.contains("unstripped"), "{said}");
+    let (_, said) = check("libopen.a", &library(&["in-none.o", "in-bare.o"]));
+    assert!(said.contains("built with coverage cannot be told: in-bare.o tells nothing of it"), "{said}");
+    // In the run-time library itself the members call one another.
+    let (status, said) = check("libasan.a", &library(&["in-asan.o"]));
+    assert!(status == 0 && said.contains("run-time library of instrumentation itself"), "{said}");
+}

@@ -1,5 +1,8 @@
 //! Archives: one target, whose members' units are listed together.
 
+mod instrumented;
+
+use self::instrumented::Instrumented;
 use super::{Options, conclude, debug, macros};
 use crate::compiler::Level;
 use crate::compiler::options::LevelWord;
@@ -89,6 +92,7 @@ struct Gathered<'a> {
     lost: Vec<Problem>,
     text_bytes: u64,
     bitcode: Vec<Unit>,
+    instrumented: Instrumented,
     /// Members that may still be looked at, of all archives together.
     left: usize,
     /// Archives that were read as files of their own: a thin one may name another many times, and itself.
@@ -111,6 +115,7 @@ pub(super) fn read(input: &Input, path: &Path, options: &Options, facts: &mut Fa
         lost: Vec::new(),
         text_bytes: 0,
         bitcode: Vec::new(),
+        instrumented: Instrumented::of(path.file_name().unwrap_or_default().as_bytes()),
         left: options.limits.archive_members,
         entered: HashSet::from([plain(path)]),
     };
@@ -128,14 +133,14 @@ impl Gathered<'_> {
         deep: u32,
         facts: &mut Facts,
     ) {
-        let problems = archive.problems.into_iter();
-        facts.problems.extend(problems.map(|problem| within(prefix, problem)));
+        let problems = archive.problems.into_iter().map(|problem| within(prefix, problem));
+        problems.for_each(|problem| self.unread(problem, facts));
         let mut others = HashMap::new();
         for member in &archive.members {
             let Some(left) = self.left.checked_sub(1) else {
                 let most = self.options.limits.archive_members;
                 let message = format!("{prefix}only the first {most} members of all archives are read");
-                facts.problems.push(Problem::damage("too-many-members", message));
+                self.unread(Problem::damage("too-many-members", message), facts);
                 return;
             };
             self.left = left;
@@ -158,7 +163,7 @@ impl Gathered<'_> {
                     self.nested(&input, (own_place.as_deref().unwrap_or(path), &name), deep, facts);
                 }
                 Ok(input) => self.member(&input, &name, &member.name, facts),
-                Err(why) => facts.problems.push(Problem::damage("missing-member", why)),
+                Err(why) => self.unread(Problem::damage("missing-member", why), facts),
             }
         }
     }
@@ -168,12 +173,20 @@ impl Gathered<'_> {
         let Some(deep) = deep.checked_sub(1) else {
             let most = archive::MOST_NESTED;
             let message = format!("{name}: archives in archives are read to a depth of {most}");
-            facts.problems.push(Problem::damage("unread-member", message));
+            self.unread(Problem::damage("unread-member", message), facts);
             return;
         };
         if let Some(archive) = archive::read(input, &self.options.limits) {
             self.archive(archive, (path, &format!("{name}!")), deep, facts);
         }
+    }
+
+    /// Takes a problem that keeps some members from being read.
+    fn unread(&mut self, problem: Problem, facts: &mut Facts) {
+        if problem.loses_facts {
+            self.instrumented.leave_open(|| problem.message.clone());
+        }
+        facts.problems.push(problem);
     }
 
     /// The name and the bytes of a thin archive's member that lies in another archive. Those that were opened are kept.
@@ -205,6 +218,7 @@ impl Gathered<'_> {
             Err(ImageError::NotElf) if is_bitcode(input) => {
                 let note =
                     Some("LLVM bitcode, which becomes code at link time and names no level".to_owned());
+                self.instrumented.leave_open(|| format!("{name} is LLVM bitcode"));
                 self.bitcode.push(Unit { note, intermediate: true, ..unit_of(name) });
                 return;
             }
@@ -212,7 +226,9 @@ impl Gathered<'_> {
             // as an object file and is none has lost something.
             Err(ImageError::NotElf) if !is_lost_object(own_name, input) => return,
             Err(error) => {
-                self.lost.push(Problem::damage("damaged-member", format!("{name}: {error}")));
+                let message = format!("{name}: {error}");
+                self.instrumented.leave_open(|| message.clone());
+                self.lost.push(Problem::damage("damaged-member", message));
                 return;
             }
         };
@@ -222,11 +238,15 @@ impl Gathered<'_> {
             let message = format!("{name}: an ELF file, but no relocatable one");
             facts.problems.push(Problem::damage("damaged-member", message));
         }
+        let linkage = linkage::read(&image);
         if facts.elf.is_none() {
-            facts.elf = Some(Elf { kind: Kind::Archive, ..elf_of(&image) });
+            let elf = identity::elf_facts(&image, &linkage, None);
+            facts.elf = Some(Elf { kind: Kind::Archive, ..elf });
         }
         let note = |problem: Problem| within(&format!("{name}: "), problem);
         facts.problems.extend(image.problems.iter().cloned().map(note));
+        let damage = self.instrumented.add(name, &image, &linkage);
+        facts.problems.extend(damage.into_iter().map(note));
         let mut dwarf = dwarf_producer::read(&image, None);
         macros::read(&image, None, &mut dwarf);
         let before = facts.problems.len();
@@ -271,6 +291,7 @@ impl Gathered<'_> {
         self.versions.dedup();
         facts.debug_info.dwarf_versions = self.versions;
         facts.compilers = merge_compilers(self.compilers);
+        facts.instrumentation = self.instrumented.conclude();
         self.all.own_library(path.file_name().map(OsStrExt::as_bytes));
         let seen = Witnessed {
             units: self.all.units,
@@ -310,17 +331,15 @@ pub(super) fn text_size(image: &Image) -> u64 {
 }
 
 /// Whether the sections of a relocatable file hold no code, nor any in the compiler's own language, of which link-time
-/// optimization makes code (GCC's `.gnu.lto_…`, clang's `.llvmbc` and `.llvm.lto`).
+/// optimization makes code (GCC's `.gnu.lto_…`, clang's `.llvmbc` and `.llvm.lto`; its `.llvm_addrsig` is in every object).
 pub(super) fn holds_no_code(image: &Image) -> bool {
     let intermediate = |name: &[u8]| {
-        [&b".gnu.lto_"[..], b".gnu.offload_lto_", b".llvm"].iter().any(|start| name.starts_with(start))
+        [&b".gnu.lto_"[..], b".gnu.offload_lto_", b".llvmbc", b".llvm.lto"]
+            .iter()
+            .any(|start| name.starts_with(start))
     };
     !image.sections.is_empty()
         && !image.sections.iter().any(|s| s.is_text() && s.size > 0 || intermediate(&s.name))
-}
-
-fn elf_of(image: &Image) -> Elf {
-    identity::elf_facts(image, &linkage::read(image), None)
 }
 
 fn merge_compilers(mut list: Vec<CompilerSeen>) -> Vec<CompilerSeen> {

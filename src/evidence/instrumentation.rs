@@ -4,7 +4,7 @@
 //! it, which for a statically linked one is as good. In stripped static files the library's own strings are left.
 
 use super::texts::{self, Texts};
-use super::{Held, Source, Strength};
+use super::{Held, Source, Strength, lto_options};
 use crate::facts::Instrumentation;
 use crate::image::Image;
 use crate::image::bytes::Format;
@@ -125,18 +125,17 @@ pub fn read(image: &Image, linkage: &Linkage, symbols: &Symbols) -> Instrumentat
         return Instrumentation::default();
     }
     let names = names(image, linkage, symbols);
-    let mut strings: Vec<&'static str> = vec![SHARED_RUNTIME];
-    strings.extend(LLVM_PROFILE.iter().chain(&GMON));
-    strings.extend(SANITIZERS.iter().flat_map(|s| [s.tool, s.options]));
     // A kernel has no runtime of these among its constants, of which there are many megabytes.
     let texts = if is_kernel(image) {
         Texts::none()
     } else {
-        texts::search(image, &strings, &[SHARED_RUNTIME_ERROR, MINIMAL_UBSAN])
+        TEXTS.as_ref().map(|wanted| texts::search(image, wanted)).unwrap_or_default()
     };
-    // A static program has no imports; what it contains is told by its texts even when it is stripped.
-    let told =
-        texts.complete && (names.readable || linkage.linked && linkage.complete && !linkage.has_dynamic);
+    // A static program has no imports; what it contains is told by its texts even when it is stripped. Code that is made at
+    // link time is instrumented then.
+    let told = texts.complete
+        && (names.readable || linkage.linked && linkage.complete && !linkage.has_dynamic)
+        && !is_intermediate(image);
     Instrumentation {
         sanitizers: sanitizers(linkage, &names, &texts, told),
         coverage: held(coverage(image, &names, &texts), told),
@@ -146,6 +145,13 @@ pub fn read(image: &Image, linkage: &Linkage, symbols: &Symbols) -> Instrumentat
             Held::new(true, Strength::Structural, sight.source).seen(sight.words)
         }),
     }
+}
+
+/// Whether all code of a file is in GCC's own language, of which link-time optimization makes machine code.
+pub fn is_intermediate(image: &Image) -> bool {
+    image.is_relocatable()
+        && !image.sections.iter().any(|section| section.is_text() && section.size > 0)
+        && lto_options::has_code(image)
 }
 
 fn held(by: Option<Sight>, told: bool) -> Held<bool> {
@@ -174,6 +180,13 @@ const OTHERS: [&str; 14] = [
     "__assert2",
     "ExceptionalCondition",
 ];
+
+/// Texts of the run-time libraries.
+static TEXTS: LazyLock<Option<texts::Wanted>> = LazyLock::new(|| {
+    let tools = SANITIZERS.iter().flat_map(|sanitizer| [sanitizer.tool, sanitizer.options]);
+    let strings = [SHARED_RUNTIME].into_iter().chain(LLVM_PROFILE).chain(GMON).chain(tools);
+    texts::Wanted::new(&strings.collect::<Vec<_>>(), &[SHARED_RUNTIME_ERROR, MINIMAL_UBSAN])
+});
 
 /// How the names that tell begin: of the others nothing is looked at.
 static TELLING: LazyLock<Option<Beginnings>> = LazyLock::new(|| {
@@ -304,6 +317,15 @@ fn is_called(image: &Image, target: u64) -> bool {
 }
 
 const LITTLE: Format = Format { is_64: true, little_endian: true };
+
+/// Whether an archive is called like one of the run-time libraries of GCC's and LLVM's instrumentation.
+pub fn is_runtime_archive(file_name: &[u8]) -> bool {
+    let name = file_name.strip_suffix(b".a").unwrap_or_default();
+    let shared = |library: &&str| library.strip_suffix(".so").map(str::as_bytes) == Some(name);
+    name.starts_with(b"libclang_rt.")
+        || name == b"libgcov"
+        || SANITIZERS.iter().any(|sanitizer| sanitizer.libraries.iter().any(&shared))
+}
 
 /// The file is a run-time library of a sanitizer itself.
 fn is_runtime(linkage: &Linkage) -> bool {

@@ -41,16 +41,26 @@ impl Texts {
     }
 }
 
-/// Searches the constants for whole C strings, and for strings that begin with `prefixes`; none of them begins with another.
-pub fn search(image: &Image, strings: &[&'static str], prefixes: &[&'static str]) -> Texts {
-    let whole = strings.iter().map(|text| format!("\0{text}\0"));
-    let begun = prefixes.iter().map(|text| format!("\0{text}"));
-    let wanted: Vec<&'static str> = strings.iter().chain(prefixes).copied().collect();
-    let mut texts = Texts::default();
-    let Some(needles) = Needles::new(&whole.chain(begun).chain([GCDA.to_owned()]).collect::<Vec<_>>()) else {
-        return texts;
-    };
-    texts.complete = true;
+/// What is looked for. It is made once for all files.
+#[derive(Debug)]
+pub struct Wanted {
+    texts: Vec<&'static str>,
+    needles: Needles,
+}
+
+impl Wanted {
+    /// Whole C strings, and strings that begin with `prefixes`; none of them begins with another.
+    pub fn new(strings: &[&'static str], prefixes: &[&'static str]) -> Option<Self> {
+        let whole = strings.iter().map(|text| format!("\0{text}\0"));
+        let begun = prefixes.iter().map(|text| format!("\0{text}"));
+        let needles = Needles::new(&whole.chain(begun).chain([GCDA.to_owned()]).collect::<Vec<_>>())?;
+        Some(Self { texts: strings.iter().chain(prefixes).copied().collect(), needles })
+    }
+}
+
+/// Searches the constants.
+pub fn search(image: &Image, wanted: &Wanted) -> Texts {
+    let mut texts = Texts { complete: true, ..Texts::default() };
     let mut left = MAX_BYTES;
     let mut held: Vec<u8> = Vec::with_capacity(MAX_PATH + WINDOW);
     for range in constants(image) {
@@ -73,8 +83,8 @@ pub fn search(image: &Image, strings: &[&'static str], prefixes: &[&'static str]
             }
             at += size;
             left -= size;
-            for (place, which) in needles.all(&held) {
-                match wanted.get(which) {
+            for (place, which) in wanted.needles.all(&held) {
+                match wanted.texts.get(which) {
                     Some(text) if !texts.has(text) => texts.found.push(text),
                     Some(_) => {}
                     None => texts.note_path(&held, place),

@@ -172,7 +172,7 @@ fn from_file<'a>(context: &Context<'a>, wanted: &str) -> Vec<Draft<'a>> {
             let message = format!("nothing tells the compiler (policy: {wanted})");
             return vec![
                 Draft::undetermined("unknown", message)
-                    .remedy("give an unstripped build, or its debug information with --debug-file or --debug-dir"),
+                    .remedy(levels::reveal(facts)),
             ];
         }
         (false, false) => {

@@ -154,9 +154,7 @@ pub(super) fn undetermined<'a>(
             flags_common::unrecorded(hits, total, facts)
         )
     });
-    draft.evidence(Strength::None, &[]).remedy(
-        "give an unstripped build or its debug information; build with -g (clang: -grecord-command-line)",
-    )
+    draft.evidence(Strength::None, &[]).remedy(super::levels::reveal_options(facts))
 }
 
 #[cfg(test)]

@@ -79,6 +79,28 @@ pub fn nothing_to_judge(facts: &Facts) -> Option<&'static str> {
     (empty || bare).then_some("the file holds no code")
 }
 
+/// What shows how a file was built that holds no debug information.
+pub fn reveal(facts: &Facts) -> &'static str {
+    match &facts.elf {
+        Some(elf) if !elf.stripped && matches!(elf.kind, Kind::Relocatable | Kind::Archive) => {
+            "build with -g"
+        }
+        Some(elf) if !elf.stripped => {
+            "build with -g, or give its debug information with --debug-file or --debug-dir"
+        }
+        _ => "give an unstripped build, or its debug information with --debug-file or --debug-dir",
+    }
+}
+
+/// What shows the options that a file was built with, where some are not recorded.
+pub fn reveal_options(facts: &Facts) -> &'static str {
+    if facts.elf.as_ref().is_some_and(|elf| !elf.stripped) {
+        "build with -g (clang: -grecord-command-line)"
+    } else {
+        "give an unstripped build or its debug information; build with -g (clang: -grecord-command-line)"
+    }
+}
+
 /// Compiled for link-time optimization, as the unit's own options tell.
 fn for_lto(unit: &Unit) -> bool {
     unit.flags

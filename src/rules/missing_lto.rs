@@ -48,7 +48,7 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     let drafts = match lto.value.as_deref() {
         None | Some("unknown") => vec![
             Draft::undetermined("lto", "nothing tells whether this was optimized at link time")
-                .remedy("give an unstripped build or its debug information with --debug-file or --debug-dir"),
+                .remedy(super::levels::reveal(context.facts)),
         ],
         Some("none") => vec![
             Draft::violation("lto", "built without link-time optimization")

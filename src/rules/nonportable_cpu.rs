@@ -70,9 +70,7 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
             format!("nothing tells what processor the code needs (policy: {})", wanted.value),
         )
         .policy(&wanted.at)
-        .remedy(
-            "give an unstripped build or its debug information; build with -g (clang: -grecord-command-line)",
-        );
+        .remedy(levels::reveal_options(context.facts));
         return Outcome::Checked(vec![draft]);
     };
     let (name, rank) = need;

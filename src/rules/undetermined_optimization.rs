@@ -98,9 +98,7 @@ fn remedy(facts: &Facts) -> String {
     let text = match (facts.debug_info.present, missing) {
         _ if later => "judge the program or library that it is linked into".to_owned(),
         (_, Some(name)) => format!("give the missing debug information ({name}) with --debug-file or --debug-dir"),
-        (false, None) => {
-            "give an unstripped build, or its debug information with --debug-file or --debug-dir".to_owned()
-        }
+        (false, None) => levels::reveal(facts).to_owned(),
         (true, None) => {
             "let the build record its options: -g with GCC, -grecord-command-line with clang, or -frecord-gcc-switches".to_owned()
         }
