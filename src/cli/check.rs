@@ -273,6 +273,7 @@ impl Baseline {
         let bytes = document::read(path, limits.document_bytes, wait).with_context(place)?;
         let saved: Saved = serde_json::from_slice(&bytes).with_context(place)?;
         let mut known = Vec::new();
+        let mut without_units = false;
         for target in saved.targets {
             match saved.schema.as_str() {
                 "flagaudit/check/1" => {
@@ -281,17 +282,18 @@ impl Baseline {
                 }
                 "flagaudit/inspect/1" => {
                     let facts: Facts = serde_json::from_value(target).with_context(place)?;
-                    if facts.units.is_none() && facts.unit_count > 0 {
-                        bail!(
-                            "{}: it was saved without its units, which are to be judged: save it by inspect -f json --units",
-                            place()
-                        );
-                    }
+                    without_units |= facts.units.is_none() && facts.unit_count > 0;
                     let policy = policy.for_target(&TargetKey::of(&facts));
                     known.extend(rules::judge(&facts, &policy, today).findings);
                 }
                 other => bail!("{}: {other:?} is no document of inspect or check", place()),
             }
+        }
+        if without_units {
+            complain(&format!(
+                "{} was saved without units, so that what is found about units counts as new: save it by inspect -f json --units",
+                place()
+            ));
         }
         // What a waiver covered was accepted for no longer than the waiver holds.
         let accepted = |finding: &Finding| match (finding.status, &finding.waiver) {
