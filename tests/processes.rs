@@ -487,13 +487,24 @@ fn a_file_replaced_under_a_chroot_is_found_where_it_lies() {
         std::fs::copy(file, below(file)).expect("copied");
     }
     let program = copy(directory.path(), "zz-root");
+    // Outside there is another file at the name that it is started by in there, and at the end of a link.
+    let outside = tempfile::tempdir().expect("a directory");
+    std::fs::create_dir(outside.path().join("v2")).expect("made");
+    copy_program(&testdata("cases/gcc12-noO"), &outside.path().join("v2/zz-root"));
+    let link = outside.path().join("current");
+    std::os::unix::fs::symlink("v2", &link).expect("linked");
+    let inside = below(&link);
+    std::fs::create_dir_all(inside.parent().expect("a directory")).expect("made");
+    std::os::unix::fs::symlink("/", &inside).expect("linked");
+    let started = link.join("zz-root");
     let mut command = Command::new("chroot");
-    command.arg(directory.path()).args(["/zz-root", "60"]).stdout(Stdio::null()).stderr(Stdio::null());
+    command.arg(directory.path()).arg(&started).arg("60").stdout(Stdio::null()).stderr(Stdio::null());
     let Ok(child) = command.spawn() else { return };
     let mut running = Running(child);
     if !runs(&mut running, "zz-root") {
         return;
     }
+    assert_eq!(inspect(&running.target()).1["process"]["same_file"], true);
     let new = directory.path().join("new");
     std::fs::copy(testdata("cases/gcc12-noO"), &new).expect("copied");
     std::fs::rename(&new, &program).expect("replaced");

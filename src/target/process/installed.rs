@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// What the kernel adds to the name of a file that is no longer there.
 pub(in crate::target) const DELETED: &[u8] = b" (deleted)";
@@ -72,16 +72,16 @@ pub(super) fn named_file<'a>(
             // It may have been started through a link, which leads to the running file still, or by now to something
             // that has to do with neither file.
             let given = base.join(started);
-            let there = at(&given);
-            if let Some((input, found)) = &there
+            let there = given_file(root, &given);
+            if let Some((input, found, real)) = &there
                 && *found != identity
-                && leads_on(&given, started, text)
+                && leads_on(&given, real, started, text)
             {
                 return Some((input.clone(), given));
             }
             let name = moved_from(text, started)?;
             let (input, beside) = at(&name)?;
-            let given = there.map(|(_, found)| found);
+            let given = there.map(|(_, found, _)| found);
             let by_link = given == Some(identity) || (started.is_absolute() && given != Some(beside));
             (beside != identity && !by_link).then_some((input, name))
         });
@@ -138,19 +138,35 @@ fn started_by(line: &[u8]) -> Option<&Path> {
     Some(Path::new(OsStr::from_bytes(first)))
 }
 
+/// What a name of a command line leads to, seen from the root of the process that it is of: its bytes, device and inode, and
+/// its place there without links.
+fn given_file(root: &Path, given: &Path) -> Option<(Input, (u64, u64), PathBuf)> {
+    let (file, place) = open_inside(root, given).ok()?;
+    let (input, found) = read(Ok(file))?;
+    Some((input, found, Path::new("/").join(place.strip_prefix(root).ok()?)))
+}
+
 /// Whether a name that a program was started by goes through a link to a file of the running one's own name elsewhere:
 /// `current/bin/server` of releases that lie side by side. Wrappers have another name than what they start.
-fn leads_on(given: &Path, started: &Path, running: &Path) -> bool {
+fn leads_on(given: &Path, real: &Path, started: &Path, running: &Path) -> bool {
     let has_a_place = started.components().nth(1).is_some();
     has_a_place
         && started.file_name() == running.file_name()
-        && given.canonicalize().is_ok_and(|real| real != running && real.file_name() == running.file_name())
-        && !is_own_place(given)
+        && real.file_name() == running.file_name()
+        && real != plain(given)
 }
 
-/// Whether a path is free of links, but for `.` and `..` in it.
-fn is_own_place(path: &Path) -> bool {
-    path.ancestors().all(|part| !part.is_symlink())
+/// A path without `.` and `..`, as far as its words tell.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => drop(plain.pop()),
+            part => plain.push(part),
+        }
+    }
+    plain
 }
 
 /// The name that a program's file had, if it was moved aside since it was started: its own name with a usual ending.
