@@ -1,22 +1,18 @@
 //! One target from bytes to facts: the witnesses are asked in order, and reconciliation decides.
 
 use crate::compiler::Level;
-use crate::evidence::{Claim, Held, Scope, Source, Strength};
-use crate::evidence::{annobin, build_string, comment, gcc_command_line, go_buildinfo};
-use crate::evidence::{hardening, imports, instrumentation, lto_options, package_note, traps};
-use crate::facts::{
-    CompilerSeen, DebugInfo, Facts, Functions, Optimization, Problem, Product, Status, Unit, UnitKind,
-};
+use crate::evidence::Held;
+use crate::evidence::{comment, gcc_command_line, hardening, imports, instrumentation, lto_options, traps};
+use crate::facts::{DebugInfo, Facts, Functions, Optimization, Problem, Status, Unit, UnitKind};
 use crate::image::functions::{self, FunctionTable};
 use crate::image::identity;
 use crate::image::linkage::{self, Linkage};
-use crate::image::notes::Notes;
 use crate::image::pointers::Pointers;
 use crate::image::ranges::{self, Sieve};
-use crate::image::symbols::{Entry, Symbol, Symbols};
+use crate::image::symbols::{Entry, Symbols};
 use crate::image::{Image, ImageError, Input, archive, companion, notes};
 use crate::limits::Limits;
-use crate::nginx::{self, NginxFacts};
+use crate::nginx;
 use crate::parallel;
 use crate::reconcile::account::{self, Accounting};
 use crate::reconcile::{self, Witnessed, units};
@@ -37,6 +33,9 @@ mod loaded;
 mod macros;
 mod members;
 mod modules;
+mod words;
+
+use words::{build_texts, recorded_elsewhere, take_nginx, take_package};
 
 /// What the user asked for.
 #[derive(Debug, Clone, Default)]
@@ -175,26 +174,6 @@ fn of_other(input: &Input, options: &Options, facts: &mut Facts) {
     fail(facts, "not an ELF file, and not the text of nginx -V");
 }
 
-/// Takes over what the nginx witness found; its claim about the level goes to reconciliation.
-fn take_nginx(found: NginxFacts, facts: &mut Facts) -> Option<Claim> {
-    facts.product = Some(found.product);
-    if found.nginx.debug.value.is_some() {
-        facts.instrumentation.debug_build = found.nginx.debug.clone();
-    }
-    // What units or `.comment` name comes later and replaces it.
-    let line = found.nginx.compiler_line.as_deref();
-    facts.compilers.extend(line.filter(|_| facts.compilers.is_empty()).and_then(units::compiler_declared));
-    facts.nginx = Some(found.nginx);
-    facts.conflicts.extend(found.conflicts);
-    facts.problems.extend(found.problems);
-    // Claims about other facts are in the facts themselves, with their strength and sources.
-    let about_level = found.claims.into_iter().filter(|claim| claim.fact == "optimization.level");
-    let (declared, rest): (Vec<Claim>, Vec<Claim>) =
-        about_level.partition(|claim| claim.strength == Strength::Declared);
-    facts.optimization.claims.extend(rest);
-    declared.into_iter().next()
-}
-
 fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Facts) {
     let path = subject.place();
     facts.problems.extend(image.problems.iter().cloned());
@@ -287,14 +266,12 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
             facts.compilers = named;
         }
     }
-    traps::tell(code.shape.iter().chain(&code.sample), &mut facts.instrumentation);
+    traps::tell(code.shapes(), &mut facts.instrumentation);
     code::name_modules(&mut code.seen.runs, &handlers);
     seen.code = code.seen.clone();
     facts.problems.extend(table.problems.iter().filter(|_| !seen.relocatable).cloned());
     if !seen.code_elsewhere {
-        let of_code =
-            code.shape.iter().chain(&code.sample).chain(&code.closer).flat_map(|shape| &shape.problems);
-        facts.problems.extend(of_code.cloned());
+        facts.problems.extend(code.shapes().flat_map(|shape| &shape.problems).cloned());
     }
     conclude(seen, facts, kernel);
     if facts.optimization.level == Level::Unknown && image.is_relocatable() && members::holds_no_code(image) {
@@ -331,77 +308,6 @@ fn has_much_code(image: &Image) -> bool {
     ranges::total(&image.text_ranges()) >= CODE
 }
 
-/// Texts in which other programs name their own build. What the file only contains is told apart.
-fn build_texts(image: &Image, linkage: &Linkage, facts: &mut Facts) -> Option<Claim> {
-    let soname = linkage.soname.as_deref().map(String::from_utf8_lossy);
-    let texts = build_string::read(image, soname.as_deref());
-    if let Some(program) = texts.program() {
-        facts.product = Some(Product {
-            name: program.program.to_owned(),
-            version: program.version.clone(),
-            base: None,
-            build_text: None,
-        });
-        if let Some(on) = program.assertions {
-            facts.instrumentation.assertions = Held::new(on, Strength::Declared, Source::BuildString);
-        }
-    }
-    let (own, rest): (Vec<Claim>, Vec<Claim>) =
-        texts.claims().into_iter().partition(|claim| claim.scope == Scope::File);
-    facts.optimization.claims.extend(rest);
-    facts.problems.extend(texts.problems);
-    facts.build_strings = texts.found.into_iter().flat_map(|found| found.strings).collect();
-    own.into_iter().next()
-}
-
-/// What the file says of the package it was built for. The program's own texts know better what it is.
-fn take_package(image: &Image, notes: &Notes, facts: &mut Facts) {
-    let note = notes.package.as_deref().map(package_note::read_note);
-    for package in note.into_iter().chain([package_note::read_crates(image)]) {
-        facts.problems.extend(package.problems);
-        facts.build_strings.extend(package.strings);
-        if facts.product.is_none() {
-            facts.product = package.product;
-        }
-    }
-}
-
-/// What compilers recorded outside the debug information. Returns the ranges of text that it speaks of. `unframed` is
-/// the code that neither units nor frame descriptions describe: in a Go program that is what the Go compiler made, since
-/// it keeps a table of its own, and C code has frame descriptions.
-fn recorded_elsewhere(
-    image: &Image,
-    unframed: &[Range<u64>],
-    claims: &mut Vec<Claim>,
-    facts: &mut Facts,
-) -> Vec<(Range<u64>, Level)> {
-    let mut ranges = Vec::new();
-    if let Some(notes) = annobin::read(image) {
-        claims.extend(notes.claims(image));
-        facts.problems.extend(notes.problems.iter().cloned());
-        ranges = notes.levels().into_iter().map(|known| (known.range, known.level)).collect();
-    }
-    if let Some(go) = go_buildinfo::read(image) {
-        claims.extend(go.claims());
-        if ranges.is_empty() && go.scope == Scope::File && go.level.level != Level::Unknown {
-            ranges = unframed.iter().map(|range| (range.clone(), go.level.level)).collect();
-        }
-        if facts.compilers.is_empty() {
-            facts.compilers.push(CompilerSeen {
-                family: "go".to_owned(),
-                version: go.version.strip_prefix("go").map(str::to_owned),
-                language: Some("Go".to_owned()),
-                units: 0,
-                raw: go.version.clone(),
-            });
-        }
-        if let Some(baseline) = go.baseline() {
-            facts.cpu.baseline = Held::new(baseline.to_owned(), Strength::Recorded, Source::GoBuildinfo);
-        }
-    }
-    ranges
-}
-
 fn accounting<'i>(image: &'i Image, units: &[Unit]) -> Accounting<'i> {
     let described: Vec<account::Described<'_>> = units
         .iter()
@@ -425,15 +331,9 @@ fn name_functions(
     let inside = Sieve::new(ranges);
     let wanted = |s: &Entry| s.kind() == elf::STT_FUNC && !s.undefined() && inside.contains(s.value);
     let mut named: Vec<(u64, u64, String)> = Vec::new();
-    let mut name = |s: &Symbol<'_>| {
+    symbols.select(image, linkage, wanted, |s| {
         named.push((s.value, s.size, String::from_utf8_lossy(s.base_name()).into_owned()));
-    };
-    if symbols.has_full(image) {
-        symbols.select_full(image, wanted, name);
-    } else {
-        let table = symbols.dynamic(image, linkage);
-        table.entries().filter(wanted).for_each(|entry| name(&entry.named(table)));
-    }
+    });
     table.add_symbols(image, named.iter().map(|(start, size, name)| (*start, *size, name.as_str())));
 }
 

@@ -233,6 +233,30 @@ impl<T> Held<T> {
     }
 }
 
+impl Held<Vec<String>> {
+    /// Adds names that another witness, or another part of a file, tells, with its words. One that tells none adds nothing.
+    pub fn add(&mut self, other: Self) {
+        let known = self.value.as_deref().unwrap_or_default();
+        let new: Vec<String> =
+            other.value.into_iter().flatten().filter(|name| !known.contains(name)).collect();
+        if new.is_empty() {
+            return;
+        }
+        // That nothing was seen is no evidence of what others saw.
+        if known.is_empty() {
+            *self = Self::unknown();
+        }
+        let names = self.value.get_or_insert_default();
+        names.extend(new);
+        names.sort_unstable();
+        self.strength = self.strength.max(other.strength);
+        self.sources.extend(other.sources);
+        self.sources.sort_unstable();
+        self.sources.dedup();
+        self.seen = self.seen.take().into_iter().chain(other.seen).reduce(|all, one| format!("{all}; {one}"));
+    }
+}
+
 impl<T> Default for Held<T> {
     fn default() -> Self {
         Self::unknown()

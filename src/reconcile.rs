@@ -67,6 +67,13 @@ pub fn is_judged(unit: &Unit) -> bool {
     matches!(unit.kind, UnitKind::Source | UnitKind::LtoPartition | UnitKind::Skeleton)
 }
 
+/// Whether words or structure tell of a unit that it is optimized.
+pub fn is_vouched_for(unit: &Unit) -> bool {
+    unit.kind == UnitKind::Source
+        && matches!(unit.strength, Strength::Recorded | Strength::Structural)
+        && !matches!(unit.level, Level::O0 | Level::Unknown)
+}
+
 /// Decides.
 pub fn reconcile(mut seen: Witnessed) -> Outcome {
     let declared = seen.declared.as_ref().map_or(Level::Unknown, Claim::level);

@@ -22,6 +22,13 @@ pub(super) struct CodeRead {
     pub closer: Option<CodeShape>,
 }
 
+impl CodeRead {
+    /// All that was read; functions may be in several.
+    pub(super) fn shapes(&self) -> impl Iterator<Item = &CodeShape> {
+        [&self.shape, &self.sample, &self.closer].into_iter().flatten()
+    }
+}
+
 /// Reads the code that no words describe: all of it where there are no units, else what the units leave
 /// out and units whose compiler recorded no level. Recorded text is cross-checked on a fixed sample.
 pub(super) fn read(image: &Image, table: &FunctionTable, witnessed: &Witnessed) -> CodeRead {

@@ -4,13 +4,10 @@
 //! one of many: `#pragma GCC optimize`, `#pragma clang optimize off`, or an object that is not what its record says. All
 //! functions of such units are read then, which costs nothing where nothing is in doubt.
 
-use crate::compiler::Level;
-use crate::evidence::Strength;
 use crate::evidence::code_shape::{self, CodeShape, Judged, Selection, State, Verdict};
-use crate::facts::UnitKind;
 use crate::image::Image;
 use crate::image::functions::FunctionTable;
-use crate::reconcile::Witnessed;
+use crate::reconcile::{Witnessed, is_vouched_for};
 use std::ops::Range;
 
 /// Reads the units in doubt. `None` where there are none, and where nearly all the code contradicts its record: that is a
@@ -33,7 +30,7 @@ pub(super) fn look(
         .units
         .iter()
         .zip(&witnessed.account.live)
-        .filter(|(unit, _)| unit.kind == UnitKind::Source && is_vouched_for(unit.level, unit.strength))
+        .filter(|(unit, _)| is_vouched_for(unit))
         .filter(|(_, live)| live.iter().any(suspect))
         .flat_map(|(_, live)| live.iter().cloned())
         .collect();
@@ -46,12 +43,6 @@ pub(super) fn look(
 /// Whether code seen to be unoptimized is nearly all there is: one function in ten may be another's, such as a library's.
 fn is_all(sample: &CodeShape) -> bool {
     sample.verdict == Verdict::O0 && sample.counts.optimized.saturating_mul(10) <= sample.counts.o0
-}
-
-/// Whether a unit says of itself that it is optimized.
-pub(super) fn is_vouched_for(level: Level, strength: Strength) -> bool {
-    matches!(strength, Strength::Recorded | Strength::Structural)
-        && !matches!(level, Level::O0 | Level::Unknown)
 }
 
 /// What was judged at first with what was judged since, in order of address; the closer look is the better one.

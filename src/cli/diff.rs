@@ -115,16 +115,10 @@ fn pair(old: Side, new: Side, limits: &[String]) -> anyhow::Result<(Facts, Facts
     let (old_name, new_name) = (only(&old), only(&new));
     let pick = |side: Side, wanted: Option<String>| -> anyhow::Result<Facts> {
         let total = side.targets.len();
-        let linked = || {
-            let limits = targets::limits(limits).ok()?;
-            targets::audit_linked(&side.name, wanted.as_deref().filter(|_| !side.saved)?, limits)
-        };
-        let linked = if total > 1 && !side.targets.iter().any(|facts| wanted.as_ref() == Some(&base(facts))) {
-            linked()
-        } else {
-            None
-        };
-        if let Some(facts) = linked {
+        let is_there = side.targets.iter().any(|facts| wanted.as_ref() == Some(&base(facts)));
+        if let Some(wanted) = wanted.as_deref().filter(|_| total > 1 && !is_there && !side.saved)
+            && let Some(facts) = targets::audit_linked(&side.name, wanted, targets::limits(limits)?)
+        {
             return Ok(facts);
         }
         let matching = side

@@ -112,8 +112,7 @@ const MOST: usize = 1_000_000;
 type Parser = fn(&Image, &Section, &[u8], &mut Notes);
 
 fn read_section(image: &Image, section: &Section, found: &mut Notes, parse: Parser) {
-    let inflated = sections::inflated(image, section, image.limits.section_bytes);
-    match inflated.and_then(|bytes| bytes.map_or_else(|| image.raw_section(section), Ok)) {
+    match sections::contents(image, section, image.limits.section_bytes) {
         Ok(bytes) => parse(image, section, &bytes, found),
         Err(error) => found.problems.push(Problem::damage("unreadable-section", error.to_string())),
     }

@@ -8,7 +8,8 @@
 //! Absence of tail calls proves nothing (gcc makes them from `-O2` on); one tail call proves optimization.
 
 use crate::facts::Problem;
-use crate::image::functions::{Function, Origin, range_at, runtime_sections};
+use crate::image::functions::{Function, Origin, runtime_sections};
+use crate::image::ranges::range_at;
 use crate::image::{Image, merge, ranges};
 use crate::parallel;
 use crate::wording::grouped;

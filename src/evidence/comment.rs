@@ -28,14 +28,6 @@ impl Comment {
         self.idents.iter().map(Vec::as_slice).filter(|ident| linker(ident).is_none())
     }
 
-    fn take(&mut self, bytes: &[u8]) {
-        for ident in bytes.split(|&byte| byte == 0).filter(|ident| !ident.is_empty()) {
-            if self.idents.len() < MAX_IDENTS && !self.idents.iter().any(|known| known == ident) {
-                self.idents.push(ident.to_vec());
-            }
-        }
-    }
-
     /// Whether a compiler calls itself by this word.
     pub fn names(&self, word: &str) -> bool {
         self.compilers().any(|ident| memchr::memmem::find(ident, word.as_bytes()).is_some())
@@ -46,27 +38,24 @@ impl Comment {
 pub fn read(image: &Image) -> Comment {
     let mut out = Comment::default();
     for section in image.sections_named(".comment").filter(|section| section.has_data()).take(MAX_IDENTS) {
-        match sections::inflated(image, section, MAX_BYTES) {
-            Ok(None) => {}
-            Ok(Some(bytes)) => {
-                out.take(&bytes);
-                continue;
-            }
+        let there = match sections::there(image, section, MAX_BYTES) {
+            Ok(there) => there,
             Err(error) => {
                 out.problems.push(Problem::damage("damaged-comment", error.to_string()));
                 continue;
             }
-        }
-        let there = section.size.min(image.input.len().saturating_sub(section.offset));
-        if there < section.size || there > MAX_BYTES {
-            let message =
-                format!("only {} of {} bytes of .comment are read", there.min(MAX_BYTES), section.size);
+        };
+        let size = there.len().min(MAX_BYTES);
+        if size < section.size && !section.is_compressed() {
+            let message = format!("only {size} of {} bytes of .comment are read", section.size);
             out.problems.push(Problem::damage("damaged-comment", message));
         }
-        let Ok(bytes) = image.read(section.offset, there.min(MAX_BYTES), "section .comment") else {
-            continue;
-        };
-        out.take(&bytes);
+        let Ok(bytes) = there.read_vec(0, size, MAX_BYTES, "section .comment") else { continue };
+        for ident in bytes.split(|&byte| byte == 0).filter(|ident| !ident.is_empty()) {
+            if out.idents.len() < MAX_IDENTS && !out.idents.iter().any(|known| known == ident) {
+                out.idents.push(ident.to_vec());
+            }
+        }
     }
     out.linker = out.idents.iter().find_map(|ident| linker(ident));
     out

@@ -20,8 +20,10 @@ const OVERFLOW: u32 = 1 | 1 << 12 | 1 << 13 | 1 << 21;
 
 /// Adds to what a file shows of its instrumentation what the traps in its code show.
 pub fn tell<'a>(shapes: impl IntoIterator<Item = &'a CodeShape>, seen: &mut Instrumentation) {
-    let (checks, traps) =
-        shapes.into_iter().fold((0, 0u64), |(checks, traps), one| (checks | one.checks, traps + one.traps));
+    // One function may have been read for several of them.
+    let (checks, traps) = shapes
+        .into_iter()
+        .fold((0, 0u64), |(checks, traps), one| (checks | one.checks, traps.max(one.traps)));
     let known = checks & !CFI & u32::MAX >> (31 - HIGHEST);
     let told = seen.sanitizers.value.as_deref().unwrap_or_default();
     if traps < FEWEST || known == 0 || told.iter().any(|name| name == "undefined") {
@@ -36,25 +38,11 @@ pub fn tell<'a>(shapes: impl IntoIterator<Item = &'a CodeShape>, seen: &mut Inst
         return;
     }
     let words = format!(
-        "its code has {} of clang's for {} of UndefinedBehaviorSanitizer",
-        plural(traps, "trap"),
+        "its code has traps of clang's for {} of UndefinedBehaviorSanitizer",
         plural(u64::from(known.count_ones()), "check")
     );
-    let before = std::mem::take(&mut seen.sanitizers);
-    let mut found =
-        Held::new(vec!["undefined".to_owned()], Strength::Inferred, Source::CodeShape).seen(words);
-    // What else was seen stands on its own evidence; that nothing was seen does not.
-    if let Some(names) = before.value.filter(|names| !names.is_empty()) {
-        found.value.get_or_insert_default().extend(names);
-        found.strength = before.strength;
-        found.sources.extend(before.sources);
-        found.seen = before.seen.into_iter().chain(found.seen).reduce(|all, one| format!("{all}; {one}"));
-    }
-    if let Some(names) = &mut found.value {
-        names.sort_unstable();
-    }
-    found.sources.sort_unstable();
-    seen.sanitizers = found;
+    let found = Held::new(vec!["undefined".to_owned()], Strength::Inferred, Source::CodeShape);
+    seen.sanitizers.add(found.seen(words));
 }
 
 #[cfg(test)]
@@ -100,7 +88,7 @@ mod tests {
         let found = told(1 << 18 | 1 << 20, 9, none());
         assert_eq!(found.value, Some(vec!["undefined".to_owned()]));
         assert_eq!((found.strength, found.sources), (Strength::Inferred, vec![Source::CodeShape]));
-        let words = "its code has 9 traps of clang's for 2 checks of UndefinedBehaviorSanitizer";
+        let words = "its code has traps of clang's for 2 checks of UndefinedBehaviorSanitizer";
         assert_eq!(found.seen.as_deref(), Some(words));
         let address = Held::new(vec!["address".to_owned()], Strength::Structural, Source::Imports);
         let both = told(1 << 18, 2, address);

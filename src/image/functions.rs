@@ -6,6 +6,7 @@
 //! the frame programs tell which callee-saved registers a function saves, and whether a range is the
 //! split-off cold part of another function, without decoding a single instruction.
 
+use super::ranges::range_at;
 use super::{Image, merge};
 use crate::facts::Problem;
 use object::elf;
@@ -159,12 +160,6 @@ impl FunctionTable {
             next = function.start;
         }
     }
-}
-
-/// Which of these ranges (sorted, without overlap) contains an address.
-pub fn range_at(ranges: &[Range<u64>], address: u64) -> Option<&Range<u64>> {
-    let after = ranges.partition_point(|r| r.start <= address);
-    ranges.get(after.checked_sub(1)?).filter(|r| address < r.end)
 }
 
 /// Longest function of `crtbegin.o` with its padding, in bytes. Measured: 0x40 on x86-64, 0x48 on aarch64.

@@ -6,8 +6,8 @@
 //! read before the first question. Sources: gABI "Relocation" and the relocation tables of the processors' ABIs.
 
 use super::bytes::Format;
-use super::functions::range_at;
 use super::linkage::{DT_RELR, DT_RELRSZ, Linkage, locate};
+use super::ranges::range_at;
 use super::{Image, Segment, merge};
 use crate::facts::Problem;
 use goblin::elf::dynamic;

@@ -44,6 +44,12 @@ pub fn intersect(a: &[Range<u64>], b: &[Range<u64>]) -> Vec<Range<u64>> {
     out
 }
 
+/// Which of these ranges (sorted, without overlap) contains an address.
+pub fn range_at(ranges: &[Range<u64>], address: u64) -> Option<&Range<u64>> {
+    let after = ranges.partition_point(|r| r.start <= address);
+    ranges.get(after.checked_sub(1)?).filter(|r| address < r.end)
+}
+
 /// Tells for many addresses, of which most do not, whether they lie in some ranges.
 #[derive(Debug)]
 pub struct Sieve<'a> {
@@ -80,12 +86,7 @@ impl<'a> Sieve<'a> {
         let Some(at) = address.checked_sub(self.start) else { return false };
         let bit = at >> self.shift;
         let Some(word) = self.bits.get((bit / 64) as usize) else { return false };
-        word >> (bit % 64) & 1 == 1 && self.ranges_contain(address)
-    }
-
-    fn ranges_contain(&self, address: u64) -> bool {
-        let after = self.ranges.partition_point(|range| range.start <= address);
-        after.checked_sub(1).and_then(|last| self.ranges.get(last)).is_some_and(|range| address < range.end)
+        word >> (bit % 64) & 1 == 1 && range_at(self.ranges, address).is_some()
     }
 }
 

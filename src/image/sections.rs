@@ -142,19 +142,24 @@ pub fn packed(image: &Image, section: &Section) -> Result<Option<Packed>, ReadEr
     Ok(Some(Packed { how, size, stream, what }))
 }
 
-/// The bytes of a section, inflated if they are compressed.
-pub fn contents(image: &Image, section: &Section) -> Result<Vec<u8>, ReadError> {
-    match packed(image, section)? {
-        Some(packed) => packed.inflate(),
-        None => image.raw_section(section),
-    }
+/// The bytes of a section, inflated if they are compressed. Any section that is not loaded may be (gABI, "Section
+/// Compression"), not only those of debug information.
+///
+/// Errors: those of [`packed`] and of [`Image::raw_section`], damage, and a claim of more than `most` bytes.
+pub fn contents(image: &Image, section: &Section, most: u64) -> Result<Vec<u8>, ReadError> {
+    inflated(image, section, most)?.map_or_else(|| image.raw_section(section), Ok)
 }
 
-/// The bytes of a compressed section, inflated, or `None` if it is not compressed. Any section that is not loaded may be
-/// (gABI, "Section Compression"), not only those of debug information.
-///
-/// Errors: those of [`packed`], damage, and a claim of more than `most` bytes.
-pub fn inflated(image: &Image, section: &Section, most: u64) -> Result<Option<Vec<u8>>, ReadError> {
+/// The same without reading what is not compressed, and as far as the file has it.
+pub fn there(image: &Image, section: &Section, most: u64) -> Result<Input, ReadError> {
+    if let Some(bytes) = inflated(image, section, most)? {
+        return Ok(Input::memory(bytes));
+    }
+    let there = section.size.min(image.input.len().saturating_sub(section.offset));
+    Ok(image.input.part(section.offset, there).unwrap_or_else(|| Input::memory([])))
+}
+
+fn inflated(image: &Image, section: &Section, most: u64) -> Result<Option<Vec<u8>>, ReadError> {
     let Some(packed) = packed(image, section)? else { return Ok(None) };
     if packed.size > most {
         let what = format!("{}, inflated,", packed.what);

@@ -5,7 +5,7 @@
 
 use super::bytes::Format;
 use super::linkage::Linkage;
-use super::{Image, Input, ReadError, Section, sections};
+use super::{Image, Input, ReadError, sections};
 use crate::facts::Problem;
 use crate::parallel::lock;
 use object::elf;
@@ -214,11 +214,6 @@ impl Symbols {
         })
     }
 
-    /// Whether there is a `.symtab` with symbols in it.
-    pub fn has_full(&self, image: &Image) -> bool {
-        self.located(image).is_some_and(|located| located.entries.len() >= entry_size(located.format) as u64)
-    }
-
     /// Hands on the symbols of `.symtab` whose names begin as looked for, in the order of the table. Returns whether there
     /// are symbols and nothing is wrong with them.
     pub fn search_full(
@@ -234,18 +229,24 @@ impl Symbols {
         self.stream(image, |stream| stream.search(wanted, &mut found)) && self.has_full(image)
     }
 
-    /// Hands on those symbols of `.symtab` that are wanted, in the order of the table.
-    pub fn select_full(
+    /// Hands on those symbols that are wanted, in the order of their table: of `.symtab` or, in a stripped file, of `.dynsym`.
+    pub fn select(
         &self,
         image: &Image,
+        linkage: &Linkage,
         wanted: impl Fn(&Entry) -> bool + Sync,
         mut found: impl FnMut(&Symbol<'_>),
     ) {
-        if let Some(table) = self.full.get() {
-            table.entries().filter(wanted).for_each(|entry| found(&entry.named(table)));
-        } else {
-            self.stream(image, |stream| stream.select(&wanted, &mut found));
+        let kept = if self.has_full(image) { self.full.get() } else { Some(self.dynamic(image, linkage)) };
+        match kept {
+            Some(table) => table.entries().filter(wanted).for_each(|entry| found(&entry.named(table))),
+            None => drop(self.stream(image, |stream| stream.select(&wanted, &mut found))),
         }
+    }
+
+    /// Whether there is a `.symtab` with symbols in it.
+    fn has_full(&self, image: &Image) -> bool {
+        self.located(image).is_some_and(|located| located.entries.len() >= entry_size(located.format) as u64)
     }
 
     fn located(&self, image: &Image) -> Option<&Located> {
@@ -291,7 +292,7 @@ fn locate_section(image: &Image, kind: elf::SectionType) -> Option<Located> {
     let limit = (image.limits.functions as u64).saturating_mul(entry_size(format) as u64);
     let mut problems = Vec::new();
     let mut damage = |message: String| problems.push(Problem::damage("damaged-symbols", message));
-    let mut entries = bytes_of(image, section, limit).unwrap_or_else(|error| {
+    let mut entries = sections::there(image, section, limit).unwrap_or_else(|error| {
         damage(error.to_string());
         Input::memory([])
     });
@@ -300,7 +301,7 @@ fn locate_section(image: &Image, kind: elf::SectionType) -> Option<Located> {
         damage(format!("only {there} of {all} bytes of the symbol table lie within the file"));
     }
     let names = image.sections.get(section.link as usize).filter(|s| s.kind == elf::SHT_STRTAB);
-    let names = match names.map(|names| bytes_of(image, names, image.limits.section_bytes)) {
+    let names = match names.map(|names| sections::there(image, names, image.limits.section_bytes)) {
         Some(Ok(names)) => Some(names),
         Some(Err(error)) => {
             damage(error.to_string());
@@ -318,15 +319,6 @@ fn locate_section(image: &Image, kind: elf::SectionType) -> Option<Located> {
         entries = entries.part(0, limit)?;
     }
     Some(Located { format, entries, names, problems })
-}
-
-/// The bytes of a section as far as they are in the file; inflated, but not more than `most`, if they are compressed.
-fn bytes_of(image: &Image, section: &Section, most: u64) -> Result<Input, ReadError> {
-    if let Some(bytes) = sections::inflated(image, section, most)? {
-        return Ok(Input::memory(bytes));
-    }
-    let there = section.size.min(image.input.len().saturating_sub(section.offset));
-    Ok(image.input.part(section.offset, there).unwrap_or_else(|| Input::memory([])))
 }
 
 fn read_located(image: &Image, located: &Located) -> SymbolTable {

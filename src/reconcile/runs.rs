@@ -1,9 +1,8 @@
 //! Runs of unoptimized code, located, and single functions that are suspected.
 
-use super::{State, Whole, Witnessed};
+use super::{State, Whole, Witnessed, is_vouched_for};
 use crate::compiler::Level;
-use crate::evidence::Strength;
-use crate::facts::{FunctionRun, UnitKind};
+use crate::facts::FunctionRun;
 use std::ops::Range;
 
 /// Runs of unoptimized code with the units they lie in; what was recorded as unoptimized and no unit
@@ -68,10 +67,7 @@ pub(super) fn suspects(seen: &Witnessed, runs: &[FunctionRun]) -> Vec<FunctionRu
     }
     let mut recorded: Vec<(u64, u64, usize)> = Vec::new();
     for (index, (unit, live)) in seen.units.iter().zip(&seen.account.live).enumerate() {
-        let above = unit.kind == UnitKind::Source
-            && matches!(unit.strength, Strength::Recorded | Strength::Structural)
-            && !matches!(unit.level, Level::O0 | Level::Unknown);
-        if above {
+        if is_vouched_for(unit) {
             recorded.extend(live.iter().map(|range| (range.start, range.end, index)));
         }
     }

@@ -28,8 +28,9 @@
 //!
 //! # Limits
 //!
-//! A sanitizer without a run-time library (`-fsanitize-trap`) leaves its options behind, and of clang from version 12 on traps that
-//! name the check, which are seen where code is read. Those of GCC say nothing. Where nothing tells, a warning says so.
+//! A sanitizer without a run-time library (`-fsanitize-trap`) leaves its options behind, and of clang from version 12 on traps
+//! that name the check, which are seen where code is read: not in object files and archives. Those of GCC say nothing. Where
+//! nothing tells, a warning says so.
 
 use super::Rule;
 use super::check::{Context, Draft, Outcome};

@@ -42,7 +42,8 @@
 //! # Limits
 //!
 //! Functions that an attribute or a pragma keeps at -O0 in a unit that records more are only suspected, and a warning at
-//! most; a sample finds them, so few may stay unseen. Shapes tell -O0 from optimized code; they seldom tell one optimized level from another.
+//! most; a sample finds them, so few may stay unseen. Shapes tell -O0 from optimized code; they seldom tell one optimized
+//! level from another.
 
 use super::check::{Context, Draft, Kindness, Outcome, UnitHit, listed};
 use super::{Rule, levels, origin};

@@ -52,7 +52,7 @@ impl Instrumented {
                 *all = named(own, name);
             }
         }
-        add_names(&mut all.sanitizers, named(own.sanitizers, name));
+        all.sanitizers.add(named(own.sanitizers, name));
         symbols.problems()
     }
 
@@ -65,24 +65,6 @@ impl Instrumented {
         settle(&mut all.profiling, false, open);
         all
     }
-}
-
-/// Adds the sanitizers of one more member, with its words if it has any that were not known.
-fn add_names(all: &mut Held<Vec<String>>, own: Held<Vec<String>>) {
-    let mut new = own.value.unwrap_or_default();
-    let known = all.value.as_deref().unwrap_or_default();
-    new.retain(|name| !known.contains(name));
-    if new.is_empty() {
-        return;
-    }
-    let names = all.value.get_or_insert_default();
-    names.append(&mut new);
-    names.sort_unstable();
-    all.strength = all.strength.max(own.strength);
-    all.sources.extend(own.sources);
-    all.sources.sort_unstable();
-    all.sources.dedup();
-    all.seen = all.seen.take().into_iter().chain(own.seen).reduce(|all, one| format!("{all}; {one}"));
 }
 
 /// What was seen in a member, in words that name it.

@@ -333,5 +333,6 @@ fn a_unit_whose_code_the_linker_dropped_has_none() {
 fn some_machines_keep_addends_in_the_field_too() {
     let (name, directory, producer) = only("sh4.o");
     assert_eq!((name.as_str(), directory.as_str()), ("u.c", "/w"));
-    assert!(producer.starts_with("GNU C17 12.2.0") && producer.contains("-O2"), "{producer}");
+    let words: Vec<&str> = producer.split(' ').collect();
+    assert!(words.starts_with(&["GNU", "C17", "12.2.0"]) && words.contains(&"-O2"), "{producer}");
 }

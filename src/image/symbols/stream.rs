@@ -265,6 +265,7 @@ fn one_name(names: &Input, at: u32) -> Result<Vec<u8>, ReadError> {
 mod tests {
     use super::super::Symbols;
     use super::*;
+    use crate::image::linkage;
     use crate::limits::Limits;
     use object::write::{Object, StandardSection, Symbol as Written, SymbolSection};
     use object::{Architecture, BinaryFormat, Endianness, SymbolFlags, SymbolKind, SymbolScope};
@@ -341,8 +342,9 @@ mod tests {
             image.workers = workers;
             let symbols = Symbols::new();
             let mut found = Vec::new();
-            symbols.select_full(
+            symbols.select(
                 &image,
+                &linkage::read(&image),
                 |entry| entry.value % (16 * every) == 0 && !entry.undefined(),
                 |symbol| found.push(String::from_utf8_lossy(symbol.name).into_owned()),
             );

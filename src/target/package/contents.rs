@@ -288,18 +288,15 @@ fn read(from: impl Read, mut keeper: Keeper<'_>) -> Contents {
     };
     let mut pending = Pending::default();
     let mut count = 0usize;
-    let mut stopped = true;
-    for entry in entries.map(Some).chain([None]) {
-        let Some(entry) = entry else {
-            stopped = false;
-            break;
-        };
+    let mut whole = true;
+    for entry in entries {
         let mut entry = match entry {
             Ok(entry) => entry,
             Err(error) => {
                 keeper
                     .contents
                     .refuse("", format!("damaged after {count} entries: {error}; the rest is not read"));
+                whole = false;
                 break;
             }
         };
@@ -307,12 +304,14 @@ fn read(from: impl Read, mut keeper: Keeper<'_>) -> Contents {
         if count > room.limits.package_entries {
             let most = room.limits.package_entries;
             keeper.contents.refuse("", format!("more than {most} entries; the rest is not read"));
+            whole = false;
             break;
         }
         let kind = entry.header().entry_type();
         if let Some(result) = extended(&mut entry, kind, &mut pending) {
             if let Err(why) = result {
                 keeper.contents.refuse("", format!("entry {count}: {why}; the rest is not read"));
+                whole = false;
                 break;
             }
             continue;
@@ -335,6 +334,7 @@ fn read(from: impl Read, mut keeper: Keeper<'_>) -> Contents {
                 "",
                 format!("its names take too much room after {count} entries; the rest is not read"),
             );
+            whole = false;
             break;
         }
         match kind {
@@ -383,7 +383,7 @@ fn read(from: impl Read, mut keeper: Keeper<'_>) -> Contents {
             _ => keeper.contents.events.push((name, Event::File(None))),
         }
     }
-    if !stopped && keeper.parts.is_none() {
+    if whole && keeper.parts.is_none() {
         keeper.contents.verify_end(archive.into_inner());
     }
     keeper.contents

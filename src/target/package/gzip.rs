@@ -27,7 +27,7 @@ impl Read for Members {
             if rest.is_empty() {
                 break;
             }
-            if padded && !rest.starts_with(GZIP.get(..1).unwrap_or_default()) {
+            if padded && rest.first() != GZIP.first() {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, "something else follows it"));
             }
             self.0 = Some(GzDecoder::new(raw));
