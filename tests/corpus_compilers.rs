@@ -38,6 +38,7 @@ fn compiler(target: &Value, language: &str) -> String {
 #[test]
 #[ignore = "needs the corpus"]
 fn every_language_by_its_compiler() {
+    let mut seen = 0;
     for (name, family, language, level) in [
         ("fortran.o", "gcc", "Fortran", "O2"),
         ("fortran-O0.o", "gcc", "Fortran", "O0"),
@@ -54,9 +55,12 @@ fn every_language_by_its_compiler() {
         ("go-symbols", "go", "Go", "optimized"),
     ] {
         let Some(target) = inspect(name) else { continue };
+        seen += 1;
         assert_eq!(compiler(&target, language), family, "{name}: {}", target["compilers"]);
         assert_eq!(target["optimization"]["level"], level, "{name}: {}", target["optimization"]["reason"]);
     }
+    // A mirror may lack one compiler or another, and not most of them.
+    assert!(seen >= 8, "the corpus has {seen} of 13");
     for (name, family) in [("nasm.o", "nasm"), ("yasm.o", "yasm")] {
         let Some(target) = inspect(name) else { continue };
         assert_eq!(compiler(&target, "Assembly"), family, "{name}");

@@ -66,9 +66,7 @@ fn inspect(binary: &Path, url: &str, cache: &Path, more: &[&str]) -> (Value, Dur
 #[test]
 #[ignore = "needs the corpus"]
 fn what_is_missing_is_fetched_from_a_real_server_if_allowed() {
-    if !installed("debuginfod") || !installed("debuginfod-find") {
-        return;
-    }
+    assert!(installed("debuginfod") && installed("debuginfod-find"), "the corpus comes with them");
     let (directory, binary) = files();
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let url = format!("http://127.0.0.1:{port}");
@@ -136,9 +134,7 @@ fn serve(answer: Option<Vec<u8>>) -> String {
 #[test]
 #[ignore = "needs the corpus"]
 fn a_server_that_never_answers_costs_a_bounded_time_once() {
-    if !installed("debuginfod-find") {
-        return;
-    }
+    assert!(installed("debuginfod-find"), "the corpus comes with it");
     let (directory, binary) = files();
     let other = directory.path().join("bin/other");
     std::fs::copy(corpus("O0-stripped"), &other).unwrap();
@@ -156,9 +152,7 @@ fn a_server_that_never_answers_costs_a_bounded_time_once() {
 #[test]
 #[ignore = "needs the corpus"]
 fn the_debug_file_of_another_build_is_refused() {
-    if !installed("debuginfod-find") {
-        return;
-    }
+    assert!(installed("debuginfod-find"), "the corpus comes with it");
     let (directory, binary) = files();
     let url = serve(Some(std::fs::read(corpus("O0")).unwrap()));
     let (target, _) = inspect(&binary, &url, &directory.path().join("cache"), &["--debuginfod"]);
