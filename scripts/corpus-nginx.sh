@@ -98,7 +98,7 @@ build() {
   shift 3
   [ -x "$dir/versions/$name-static" ] && return
   say "nginx $name"
-  local tree=$dir/versions/tree
+  local tree=$dir/versions/tree-$name
   rm -rf "$tree" && cp -r "$sources/$version/." "$tree"
   (cd "$tree"
    if [ -x ./configure ]; then configure=./configure; else configure="sh auto/configure"; fi
@@ -127,29 +127,29 @@ from_crate "1.28.3" 1.28.1
 from_crate "1.28.4" 1.28.2
 from_crate "1.28.5" 1.28.3
 few="--without-pcre --without-http_rewrite_module"
-# shellcheck disable=SC2086
-{
-  build 1.18.0 gcc O2 $few --with-http_gzip_static_module --with-stream --with-threads
-  build 1.18.0 clang-14 O0 $few --with-mail --with-http_v2_module --with-http_slice_module --without-http_grpc_module
-  build 1.22.1 gcc O0 --with-compat --with-http_realip_module --with-http_gunzip_module
-  build 1.22.1 clang-14 O2 $few --with-http_dav_module --with-http_flv_module --with-mail --with-stream=dynamic
-  build 1.26.3 gcc O2 --with-compat --with-file-aio --with-threads --with-http_v2_module --with-stream=dynamic --with-mail=dynamic
-  build 1.26.3 clang-14 O0 $few --with-http_auth_request_module --with-http_random_index_module --without-http-cache
-  build 1.28.0 gcc O0 --with-compat --with-threads --with-stream=dynamic --with-http_stub_status_module
-  build 1.28.0 clang-14 O2 $few --with-http_addition_module --with-http_sub_module --without-http_geo_module
-  build 1.28.1 gcc O2 --with-http_secure_link_module --with-http_mp4_module --with-stream --with-stream_realip_module
-  build 1.28.1 clang-14 O0 --with-compat --with-debug --with-stream=dynamic --without-http_upstream_zone_module
-  build 1.28.2 gcc O2 --with-http_ssl_module --with-http_v2_module --with-http_v3_module --with-stream_ssl_module --with-stream
-  build 1.28.2 clang-14 O0 $few --without-http_gzip_module --without-http_autoindex_module --without-http_upstream_random_module
-  build 1.28.3 gcc O0 $few --with-mail --without-mail_pop3_module --with-http_gunzip_module --with-http_degradation_module
-  build 1.28.3 clang-14 O2 --with-poll_module --with-select_module --with-threads --with-http_gzip_static_module
-}
+export dir sources
+side_by_side build say <<LIST
+build 1.18.0 gcc O2 $few --with-http_gzip_static_module --with-stream --with-threads
+build 1.18.0 clang-14 O0 $few --with-mail --with-http_v2_module --with-http_slice_module --without-http_grpc_module
+build 1.22.1 gcc O0 --with-compat --with-http_realip_module --with-http_gunzip_module
+build 1.22.1 clang-14 O2 $few --with-http_dav_module --with-http_flv_module --with-mail --with-stream=dynamic
+build 1.26.3 gcc O2 --with-compat --with-file-aio --with-threads --with-http_v2_module --with-stream=dynamic --with-mail=dynamic
+build 1.26.3 clang-14 O0 $few --with-http_auth_request_module --with-http_random_index_module --without-http-cache
+build 1.28.0 gcc O0 --with-compat --with-threads --with-stream=dynamic --with-http_stub_status_module
+build 1.28.0 clang-14 O2 $few --with-http_addition_module --with-http_sub_module --without-http_geo_module
+build 1.28.1 gcc O2 --with-http_secure_link_module --with-http_mp4_module --with-stream --with-stream_realip_module
+build 1.28.1 clang-14 O0 --with-compat --with-debug --with-stream=dynamic --without-http_upstream_zone_module
+build 1.28.2 gcc O2 --with-http_ssl_module --with-http_v2_module --with-http_v3_module --with-stream_ssl_module --with-stream
+build 1.28.2 clang-14 O0 $few --without-http_gzip_module --without-http_autoindex_module --without-http_upstream_random_module
+build 1.28.3 gcc O0 $few --with-mail --without-mail_pop3_module --with-http_gunzip_module --with-http_degradation_module
+build 1.28.3 clang-14 O2 --with-poll_module --with-select_module --with-threads --with-http_gzip_static_module
+LIST
 
 # The Lua module as OpenResty's wrapper configures it with --with-debug, and without.
 build_lua() { # NAME CC-OPT
   [ -x "$dir/versions/$1" ] && return
   say "nginx $1"
-  local tree=$dir/versions/tree
+  local tree=$dir/versions/tree-$1
   rm -rf "$tree" && cp -r "$sources/1.22.1/." "$tree"
   (cd "$tree"
    export LUAJIT_LIB LUAJIT_INC=/usr/include/luajit-2.1
@@ -166,6 +166,8 @@ if [ ! -e "$dir/versions/.lua" ]; then
 fi
 upstream_source libnginx-mod-http-ndk "$sources/ndk"
 upstream_source libnginx-mod-http-lua "$sources/lua"
+side_by_side build_lua say <<'LIST'
 build_lua lua "-O0"
 build_lua lua-assert "-O0 -DNGX_LUA_USE_ASSERT -DNGX_LUA_ABORT_AT_PANIC"
+LIST
 say "ready: $dir/versions"

@@ -28,7 +28,7 @@ fi
 modules="--with-http_ssl_module --with-http_v2_module --with-http_gzip_static_module --with-http_gunzip_module
   --with-http_sub_module --with-stream --with-threads"
 
-# build NAME COMPILER CC-OPT: one nginx, with the module table it was made from beside it.
+# build NAME COMPILER CC-OPT: one nginx with $modules, with the module table it was made from beside it.
 build() {
   [ -x "$dir/$1" ] && return
   say "nginx $1"
@@ -42,13 +42,23 @@ build() {
   cp "$dir/tree-$1/objs/ngx_modules.c" "$dir/$1.ngx_modules.c"
   cp "$dir/tree-$1/objs/nginx" "$dir/$1"
 }
-build default gcc ""             # nginx's own default is a bare -O
+export dir modules
+fewer=${modules/--with-http_gzip_static_module/}
+bare="--without-pcre --without-http_rewrite_module --without-http_gzip_module --without-http_charset_module \
+--without-http_ssi_module --without-http_upstream_keepalive_module --without-http_memcached_module"
+# `default`: nginx's own default is a bare -O. `O2O0`: what OpenResty's wrapper makes of a user's -O0. `O2nogz`: a build that
+# lost gzip_static. `bare`: as little in it as can be.
+side_by_side build say <<LIST
+build default gcc ""
 build O2 gcc "-O2"
 build Os gcc "-Os"
 build O0 gcc "-O0"
-build O2O0 gcc "-O2 -O0"         # what OpenResty's wrapper makes of a user's -O0
+build O2O0 gcc "-O2 -O0"
 build clangO0 clang-14 "-O0"
 build clangO2 clang-14 "-O2"
+modules="$(echo $fewer)" build O2nogz gcc "-O2"
+modules="$bare" build bare gcc "-O1"
+LIST
 
 # The -O2 build with one file compiled again at -O0; and with one -O0 object without debug information.
 one_file() {
@@ -75,17 +85,6 @@ if [ ! -x "$dir/envcflags" ]; then
   (cd "$dir/tree-envcflags" && CFLAGS=-g ./configure $modules && make -j"$(nproc)" -f objs/Makefile binary) \
     >"$dir/envcflags.log" 2>&1
   cp "$dir/tree-envcflags/objs/nginx" "$dir/envcflags"
-fi
-# A build that lost gzip_static.
-if [ ! -x "$dir/O2nogz" ]; then
-  modules=${modules/--with-http_gzip_static_module/}
-  build O2nogz gcc "-O2"
-fi
-# A build with as little in it as can be.
-if [ ! -x "$dir/bare" ]; then
-  modules="--without-pcre --without-http_rewrite_module --without-http_gzip_module --without-http_charset_module
-    --without-http_ssi_module --without-http_upstream_keepalive_module --without-http_memcached_module"
-  build bare gcc "-O1"
 fi
 for name in default O2 Os O0 O2O0 mixed nodebug envcflags clangO0 clangO2; do
   [ -f "$dir/$name-stripped" ] || strip --strip-all -o "$dir/$name-stripped" "$dir/$name"

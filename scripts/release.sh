@@ -16,8 +16,7 @@ umask 022
 # cargo-deb reads file modes and places; an absolute path keeps all of it in one build directory.
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
 
-# It packs files; how fast it was compiled does not matter.
-command -v cargo-deb >/dev/null || cargo install --locked --quiet --debug cargo-deb@3.8.0
+cargo_tool cargo-deb@3.8.0
 
 # Static, so that it runs on any host, whatever its C library; and no path of this machine inside. `--target` keeps the flags
 # away from build scripts and macros, which cannot be static.

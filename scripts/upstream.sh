@@ -31,3 +31,10 @@ upstream_source() {
   mv "$part/tree" "$2"
   rm -rf "$part"
 }
+
+# side_by_side FUNCTION… < LINES: runs each line of the input as a command, as many at a time as there are processors. The
+# functions that the lines call, and their variables, are exported. `configure` is serial: one build leaves a processor idle.
+side_by_side() {
+  export -f "$@"
+  xargs -d '\n' -P "$(nproc)" -I '{}' bash -euo pipefail -c '{}'
+}
