@@ -33,9 +33,10 @@ mod loaded;
 mod macros;
 mod members;
 mod modules;
+mod relocatable;
 mod words;
 
-use words::{build_texts, recorded_elsewhere, take_nginx, take_package};
+use words::{build_texts, raise_baseline, recorded_elsewhere, take_nginx, take_package};
 
 /// What the user asked for.
 #[derive(Debug, Clone, Default)]
@@ -206,7 +207,10 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
             unit.kind = UnitKind::Toolchain;
         }
     }
-    let shared = image.is_relocatable().then(|| understood.share_relocatable(members::text_size(image)));
+    let shared = image.is_relocatable().then(|| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        relocatable::share(image, &name, &mut understood, &mut facts.problems)
+    });
     let mut seen =
         Witnessed { units: understood.units, relocatable: image.is_relocatable(), ..Witnessed::default() };
     seen.debug_absent = Some(debug_absent(image, facts));
@@ -274,7 +278,8 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
         facts.problems.extend(code.shapes().flat_map(|shape| &shape.problems).cloned());
     }
     conclude(seen, facts, kernel);
-    if facts.optimization.level == Level::Unknown && image.is_relocatable() && members::holds_no_code(image) {
+    raise_baseline(&notes, &mut facts.cpu);
+    if facts.optimization.level == Level::Unknown && image.is_relocatable() && relocatable::holds_no_code(image) {
         facts.optimization.no_code = true;
         "the file holds no code".clone_into(&mut facts.optimization.reason);
     }

@@ -74,6 +74,11 @@ pub fn is_vouched_for(unit: &Unit) -> bool {
         && !matches!(unit.level, Level::O0 | Level::Unknown)
 }
 
+/// Whether a unit is `-O0` by GCC's marks alone, which other options leave as well: what its code shows counts for more.
+pub fn is_doubtful(unit: &Unit) -> bool {
+    unit.level == Level::O0 && unit.strength == Strength::Inferred && unit.sources == [Source::DwarfShape]
+}
+
 /// Decides.
 pub fn reconcile(mut seen: Witnessed) -> Outcome {
     let declared = seen.declared.as_ref().map_or(Level::Unknown, Claim::level);
@@ -206,9 +211,8 @@ impl Witnessed {
     }
 
     /// The lowest level of recorded command lines that speak of some part only.
-    fn recorded_of_some(&self) -> Option<Level> {
-        let some = self.claims.iter().filter(|c| c.scope == Scope::Some && !self.lines_cover);
-        recorded_claims(some).map(|(level, _)| level)
+    fn recorded_of_some(&self) -> Option<(Level, Source)> {
+        recorded_claims(self.claims.iter().filter(|c| c.scope == Scope::Some && !self.lines_cover))
     }
 
     /// Whether a level recorded for ranges of the text was recorded for code that one of these units describes.
@@ -244,11 +248,12 @@ fn fill_units(seen: &mut Witnessed) {
             continue;
         }
         unit.text_bytes = seen.account.per_unit.get(index).copied().unwrap_or(0);
-        if unit.level != Level::Unknown || unit.text_bytes == 0 || unit.kind == UnitKind::Assembly {
+        let open = unit.level == Level::Unknown || is_doubtful(unit);
+        if !open || unit.text_bytes == 0 || unit.kind == UnitKind::Assembly {
             continue;
         }
         let Some(live) = seen.account.live.get(index) else { continue };
-        if let Some(level) = seen.code.state_of(live) {
+        if let Some(level) = seen.code.state_of(live).filter(|level| *level != unit.level) {
             unit.level = level;
             unit.strength = Strength::Inferred;
             unit.sources = vec![Source::CodeShape];
@@ -299,12 +304,15 @@ fn mostly_shaped(seen: &Witnessed, optimization: &Optimization, judged: &[&Unit]
 
 /// What a level recorded for some part says of the whole. Where the rest was seen to be optimized and no more, a level
 /// above what that means is not the lowest that may be there.
-fn of_some(level: Level, by_level: &[LevelShare]) -> (Level, Strength, Vec<Source>) {
+fn of_some(
+    (level, source): (Level, Source),
+    by_level: &[LevelShare],
+) -> (Level, Strength, Vec<Source>) {
     let shaped = by_level.iter().any(|share| share.level == Level::Optimized && share.text_bytes > 0);
     if shaped && level.satisfies(Level::O2) == Satisfies::Yes {
-        return (Level::Optimized, Strength::Inferred, vec![Source::CodeShape, Source::GccCommandLine]);
+        return (Level::Optimized, Strength::Inferred, vec![Source::CodeShape, source]);
     }
-    (level, Strength::Recorded, vec![Source::GccCommandLine])
+    (level, Strength::Recorded, vec![source])
 }
 
 /// Fills level, bound, strength, sources and completeness.
@@ -322,9 +330,9 @@ fn conclude(outcome: &mut Outcome, seen: &Witnessed, fallback: (Level, Strength,
         candidates.push((level, Strength::Recorded, vec![source]));
     }
     if judged.is_empty()
-        && let Some(level) = seen.recorded_of_some()
+        && let Some(recorded) = seen.recorded_of_some()
     {
-        candidates.push(of_some(level, &optimization.by_level));
+        candidates.push(of_some(recorded, &optimization.by_level));
     }
     let o0_code = outcome.runs.iter().any(|run| run.level == Level::O0 && run.unit.is_none())
         || (seen.code.whole == Whole::O0 && !seen.code.cross_check_only && judged.is_empty());

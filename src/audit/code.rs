@@ -2,11 +2,12 @@
 
 use super::doubt;
 use crate::compiler::Level;
-use crate::evidence::code_shape::{self, CodeShape, Judged, Run, Selection, State as Shape, Verdict};
-use crate::facts::{FunctionRun, FunctionSeen, Functions, TailCalls, Unit};
+use crate::evidence::code_shape::{self, CodeShape, Judged, Run, Selection, State as Shape, Unknown, Verdict};
+use crate::evidence::texts;
+use crate::facts::{FunctionRun, FunctionSeen, Functions, TailCalls, Unit, UnitKind};
 use crate::image::Image;
 use crate::image::functions::FunctionTable;
-use crate::reconcile::{CodeSeen, State, Whole, Witnessed, is_judged};
+use crate::reconcile::{CodeSeen, State, Whole, Witnessed, is_doubtful, is_judged};
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -33,14 +34,19 @@ impl CodeRead {
 /// out and units whose compiler recorded no level. Recorded text is cross-checked on a fixed sample.
 pub(super) fn read(image: &Image, table: &FunctionTable, witnessed: &Witnessed) -> CodeRead {
     let dark: Vec<Range<u64>> = dark_ranges(witnessed);
-    let has_words =
-        witnessed.units.iter().any(|u| is_judged(u) && u.level != Level::Unknown && u.text_bytes > 0);
+    let has_words = witnessed.units.iter().any(|u| {
+        is_judged(u) && u.level != Level::Unknown && u.text_bytes > 0 && !is_doubtful(u)
+    });
+    // Code of a library that came ready-made says nothing of the program it is linked into.
+    let has_library = witnessed.units.iter().any(|u| u.kind == UnitKind::Library && u.text_bytes > 0);
     let judge = |selection: &Selection| code_shape::judge(image, &table.functions, selection);
     if witnessed.relocatable {
         return CodeRead { seen: CodeSeen::default(), shape: None, sample: None, closer: None };
     }
     if !has_words {
-        let shape = judge(&Selection::All);
+        let selection = if has_library { Selection::Ranges(dark) } else { Selection::All };
+        let mut shape = judge(&selection);
+        doubt_ready_made(image, &mut shape);
         return CodeRead { seen: seen(&shape, table, false), shape: Some(shape), sample: None, closer: None };
     }
     let sample = judge(&Selection::Sample(code_shape::SAMPLE));
@@ -51,6 +57,24 @@ pub(super) fn read(image: &Image, table: &FunctionTable, witnessed: &Witnessed) 
         add_doubts(&mut seen, closer, table);
     }
     CodeRead { seen, shape, sample: Some(sample), closer }
+}
+
+/// What Rust's compiler leaves in a program that was built with debug assertions: the checks of its standard library's
+/// generic code, which the ready-made library itself has none of (`library/core/src/ub_checks.rs`).
+const DEBUG_ASSERTIONS: &str = "unsafe precondition(s) violated";
+
+/// Unoptimized functions in a program of Rust before they and debug assertions together outweigh the standard library.
+const UNOPTIMIZED: u64 = 5;
+
+/// Rust's standard library comes optimized, and outnumbers what is unoptimized in a small program: it does not vouch for one
+/// that shows a development build by its constants.
+fn doubt_ready_made(image: &Image, shape: &mut CodeShape) {
+    let o0 = shape.counts.o0;
+    if shape.verdict == Verdict::Optimized && o0 >= UNOPTIMIZED && texts::holds(image, DEBUG_ASSERTIONS) {
+        let why = Unknown::ReadyMade { o0, judged: shape.counts.judged() };
+        shape.sentence = why.to_string();
+        shape.verdict = Verdict::Unknown(why);
+    }
 }
 
 /// Adds the unoptimized functions and runs of units that say otherwise.
@@ -69,7 +93,7 @@ fn add_doubts(seen: &mut CodeSeen, closer: &CodeShape, table: &FunctionTable) {
 }
 
 fn dark_ranges(witnessed: &Witnessed) -> Vec<Range<u64>> {
-    let unknown = |unit: &Unit| is_judged(unit) && unit.level == Level::Unknown;
+    let unknown = |unit: &Unit| is_judged(unit) && (unit.level == Level::Unknown || is_doubtful(unit));
     let units = witnessed
         .units
         .iter()

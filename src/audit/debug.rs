@@ -266,7 +266,8 @@ fn of_clang(shape: &Shape) -> (Level, Strength, String) {
     }
 }
 
-/// GCC's marks can be faked by `-g1` and others, so that they infer and do not prove.
+/// GCC's marks infer and do not prove: `-O2 -g1` leaves those of unoptimized code, but describes no variables; with
+/// `-fno-var-tracking` the code itself must tell.
 fn of_gcc(shape: &Shape) -> (Level, Strength, String) {
     let note = format!(
         "{} functions marked as optimized, {} as not, {} call sites, {} location lists",
@@ -274,7 +275,7 @@ fn of_gcc(shape: &Shape) -> (Level, Strength, String) {
     );
     if shape.call_sites > 0 || shape.loclists > 0 {
         (Level::Optimized, Strength::Inferred, note)
-    } else if shape.all_tail_calls > shape.all_calls {
+    } else if shape.all_tail_calls > shape.all_calls && shape.fixed > 0 {
         (Level::O0, Strength::Inferred, note)
     } else {
         (Level::Unknown, Strength::None, note)

@@ -106,7 +106,10 @@ pub(super) fn tell_rest(defined: &[Arc<Macros>], facts: &mut Facts) {
     }
     if let Some(value) = fortified(defined) {
         let held = &mut facts.hardening.fortify;
-        if held.value.as_deref().is_none_or(|known| known == "unknown") {
+        // Imports without a checked function are no proof against a record: level 1 leaves `printf` as it is, and a function
+        // that is called through a pointer keeps its name.
+        let weaker = |known: &str| known == "unknown" || known == "no" && value != "no";
+        if held.value.as_deref().is_none_or(weaker) {
             *held = Held::new(value.to_owned(), Strength::Recorded, Source::DwarfMacro);
         } else if held.value.as_deref() == Some(value) {
             held.sources.push(Source::DwarfMacro);

@@ -3,10 +3,8 @@
 mod instrumented;
 
 use self::instrumented::Instrumented;
-use super::{Options, conclude, debug, macros};
-use crate::compiler::Level;
-use crate::compiler::options::LevelWord;
-use crate::evidence::{Source, Strength, dwarf_producer, gcc_command_line, lto_options};
+use super::{Options, conclude, debug, macros, relocatable};
+use crate::evidence::dwarf_producer;
 use crate::facts::{CompilerSeen, DebugSource, Elf, Facts, Kind, Problem, Status, Unit};
 use crate::image::{Image, ImageError, Input, archive, identity, linkage};
 use crate::reconcile::Witnessed;
@@ -17,7 +15,6 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
 
 /// How LLVM bitcode begins: plain, and in the wrapper that Apple's tools write.
 const BITCODE: [&[u8]; 2] = [b"BC\xc0\xde", b"\xde\xc0\x17\x0b"];
@@ -40,45 +37,6 @@ fn is_lost_object(name: &[u8], input: &Input) -> bool {
 pub(super) fn is_bitcode(input: &Input) -> bool {
     let mut start = [0; 4];
     matches!(input.read_at(0, &mut start), Ok(4)) && BITCODE.contains(&&start[..])
-}
-
-/// A unit that a member is without debug information telling of it.
-fn unit_of(member: &str) -> Unit {
-    Unit { member: Some(member.to_owned()), ..Unit::unknown(member.to_owned()) }
-}
-
-/// What an object file without debug information is, by the options that its compiler recorded elsewhere: one command line is
-/// that of the one source it was compiled from.
-fn unit_of_words(image: &Image, member: &str, problems: &mut Vec<Problem>) -> Option<Unit> {
-    let recorded = |level: LevelWord, flags: Vec<String>, language, compiler| {
-        let known = level.level != Level::Unknown;
-        Unit {
-            level: level.level,
-            strength: if known { Strength::Recorded } else { Strength::None },
-            sources: if known { vec![Source::GccCommandLine] } else { Vec::new() },
-            overridden: level.overridden,
-            note: level.ambiguous.or(level.note),
-            flags: Arc::new(flags),
-            flags_recorded: true,
-            language,
-            compiler,
-            ..unit_of(member)
-        }
-    };
-    if let Some(lines) = gcc_command_line::read(image) {
-        problems.extend(lines.problems);
-        if let [line] = lines.lines.as_slice() {
-            let flags = gcc_command_line::options_of(line)?;
-            let producer = &line.producer;
-            let level = producer.level.clone();
-            let language = producer.language.as_deref().map(Into::into);
-            return Some(recorded(level, flags, language, Some(producer.name().into())));
-        }
-    }
-    match lto_options::read(image).as_slice() {
-        [options] => Some(recorded(options.level.clone(), options.flags.clone(), None, None)),
-        _ => None,
-    }
 }
 
 /// What the members of an archive come to.
@@ -219,7 +177,7 @@ impl Gathered<'_> {
                 let note =
                     Some("LLVM bitcode, which becomes code at link time and names no level".to_owned());
                 self.instrumented.leave_open(|| format!("{name} is LLVM bitcode"));
-                self.bitcode.push(Unit { note, intermediate: true, ..unit_of(name) });
+                self.bitcode.push(Unit { note, intermediate: true, member: Some(name.to_owned()), ..Unit::unknown(name.to_owned()) });
                 return;
             }
             // Members that are not ELF files (indices, texts) belong to the archive and say nothing here. One that is named
@@ -256,18 +214,9 @@ impl Gathered<'_> {
         }
         self.versions.append(&mut facts.debug_info.dwarf_versions);
         self.compilers.append(&mut facts.compilers);
-        if found.units.is_empty()
-            && let Some(unit) = unit_of_words(&image, name, &mut facts.problems)
-        {
-            found.units.push(unit);
-            found.libraries.push(None);
-        }
-        let text = text_size(&image);
-        self.text_bytes += found.share_relocatable(text);
-        let intermediate = text == 0 && lto_options::has_code(&image);
+        self.text_bytes += relocatable::share(&image, name, &mut found, &mut facts.problems);
         for unit in &mut found.units {
             unit.member = Some(name.to_owned());
-            unit.intermediate = intermediate;
         }
         self.all.units.append(&mut found.units);
         self.all.libraries.append(&mut found.libraries);
@@ -319,27 +268,6 @@ fn file_name(member: &archive::Member) -> &OsStr {
 /// A problem of something inside the archive, whose message begins with what that is.
 fn within(prefix: &str, problem: Problem) -> Problem {
     Problem { message: format!("{prefix}{}", problem.message), ..problem }
-}
-
-/// Bytes of allocated executable sections. They are summed, not merged: in a relocatable file all begin at address 0.
-pub(super) fn text_size(image: &Image) -> u64 {
-    image
-        .sections
-        .iter()
-        .filter(|s| s.is_text())
-        .fold(0u64, |sum, s| sum.saturating_add(image.size_in_file(s)))
-}
-
-/// Whether the sections of a relocatable file hold no code, nor any in the compiler's own language, of which link-time
-/// optimization makes code (GCC's `.gnu.lto_…`, clang's `.llvmbc` and `.llvm.lto`; its `.llvm_addrsig` is in every object).
-pub(super) fn holds_no_code(image: &Image) -> bool {
-    let intermediate = |name: &[u8]| {
-        [&b".gnu.lto_"[..], b".gnu.offload_lto_", b".llvmbc", b".llvm.lto"]
-            .iter()
-            .any(|start| name.starts_with(start))
-    };
-    !image.sections.is_empty()
-        && !image.sections.iter().any(|s| s.is_text() && s.size > 0 || intermediate(&s.name))
 }
 
 fn merge_compilers(mut list: Vec<CompilerSeen>) -> Vec<CompilerSeen> {

@@ -3,7 +3,7 @@
 use crate::compiler::Level;
 use crate::evidence::{Claim, Held, Scope, Source, Strength};
 use crate::evidence::{annobin, build_string, go_buildinfo, package_note};
-use crate::facts::{CompilerSeen, Facts, Product};
+use crate::facts::{CompilerSeen, Cpu, Facts, Product};
 use crate::image::Image;
 use crate::image::linkage::Linkage;
 use crate::image::notes::Notes;
@@ -63,6 +63,20 @@ pub(super) fn take_package(image: &Image, notes: &Notes, facts: &mut Facts) {
         if facts.product.is_none() {
             facts.product = package.product;
         }
+    }
+}
+
+/// The processor that the loader asks for before it starts the program (`GNU_PROPERTY_X86_ISA_1_NEEDED`, x86-64 psABI), where
+/// that is more than options tell.
+pub(super) fn raise_baseline(notes: &Notes, cpu: &mut Cpu) {
+    const LEVELS: [(u32, &str); 4] =
+        [(8, "x86-64-v4"), (4, "x86-64-v3"), (2, "x86-64-v2"), (1, "x86-64")];
+    let needed = notes.properties.x86_isa_needed.unwrap_or(0);
+    let Some((_, needed)) = LEVELS.into_iter().find(|(bit, _)| needed & bit != 0) else { return };
+    // The names are in the order of what they need.
+    if cpu.baseline.value.as_deref().is_none_or(|known| known < needed) {
+        cpu.baseline = Held::new(needed.to_owned(), Strength::Structural, Source::GnuProperty)
+            .seen(format!("the loader starts the program only on {needed}"));
     }
 }
 

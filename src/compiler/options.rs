@@ -265,8 +265,13 @@ mod tests {
         assert!(word.ambiguous.as_deref().is_some_and(|why| why.contains("-O0") && why.contains("O2")));
         // The doubt reaches back to the first option that can hold free text.
         assert_eq!(raw("-O2 -frandom-seed=a -O0 -g -O3 b").level, Level::Unknown);
-        // A level after the last stray word is certain again.
-        assert_eq!(raw("-frandom-seed=a -O0 b -O2").level, Level::O2);
+        // What follows the stray word may be part of the value, too.
+        assert_eq!(raw("-frandom-seed=a -O0 b -O2").level, Level::Unknown);
+        assert_eq!(raw("-O0 -g -frandom-seed=a b -O2").level, Level::Unknown);
+        assert_eq!(raw("-O2 -g -frandom-seed=a b -O0").level, Level::Unknown);
+        // The options before it are certain, and so is what they say if nothing behind it could say otherwise.
+        assert_eq!(raw("-O2 -frandom-seed=a b -g").level, Level::O2);
+        assert_eq!(raw("-O2 -frandom-seed=a b -O2").level, Level::O2);
         // Whatever the value swallowed, the outcome is the same.
         assert_eq!(raw("-O2 -frandom-seed=a -O2 b").level, Level::O2);
         assert_eq!(raw("-g -frandom-seed=a -O0 b").level, Level::O0);

@@ -148,8 +148,14 @@ pub fn is_start_unit(name: &str, ranges: &[std::ops::Range<u64>], entry: u64) ->
             .any(|range| range.start <= entry.saturating_add(MUSL_ENTRY_BYTES) && entry < range.end)
 }
 
-/// What kind of unit this is. `name` and `comp_dir` are `DW_AT_name` and `DW_AT_comp_dir`; both may be empty.
-pub fn unit_kind(producer: &Producer, name: &str, comp_dir: Option<&str>) -> UnitKind {
+/// What kind of unit this is. `name` and `comp_dir` are `DW_AT_name` and `DW_AT_comp_dir`, both may be empty; `language`
+/// is `DW_AT_language`.
+pub fn unit_kind(
+    producer: &Producer,
+    name: &str,
+    comp_dir: Option<&str>,
+    language: Option<gimli::DwLang>,
+) -> UnitKind {
     let place = Place::new(name, comp_dir.unwrap_or(""));
     if producer.role == Role::LtoPartition || is_link_time(producer, name) {
         return UnitKind::LtoPartition;
@@ -157,7 +163,7 @@ pub fn unit_kind(producer: &Producer, name: &str, comp_dir: Option<&str>) -> Uni
     if is_toolchain(producer, &place) {
         return UnitKind::Toolchain;
     }
-    if producer.role == Role::Assembler || is_assembly_source(producer, name) {
+    if producer.role == Role::Assembler || is_assembly_source(producer, name, language) {
         return UnitKind::Assembly;
     }
     if library(producer, &place).is_some() { UnitKind::Library } else { UnitKind::Source }
@@ -190,10 +196,11 @@ fn is_link_time(producer: &Producer, name: &str) -> bool {
     name == "<artificial>" && matches!(producer.family, Family::Gcc | Family::Unknown)
 }
 
-/// Whether the compiler was fed assembler source: clang's integrated assembler names itself as clang. A producer that
-/// names another language was not, whatever the file is called.
-fn is_assembly_source(producer: &Producer, name: &str) -> bool {
-    if producer.language.is_some() {
+/// Whether the compiler was fed assembler source: clang's integrated assembler names itself as clang. Where the producer or
+/// the unit names another language it was not, whatever the file is called (`clang -x c file.s`).
+fn is_assembly_source(producer: &Producer, name: &str, language: Option<gimli::DwLang>) -> bool {
+    let assembler = |language| matches!(language, gimli::DW_LANG_Mips_Assembler | gimli::DW_LANG_SUN_Assembler);
+    if producer.language.is_some() || language.is_some_and(|language| !assembler(language)) {
         return false;
     }
     let compilers = [Family::Clang, Family::Armclang, Family::Gcc, Family::Unknown];

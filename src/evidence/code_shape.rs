@@ -200,7 +200,7 @@ fn judge_known(image: &Image, machine: Machine, functions: &[Function], selectio
         Selection::Sample(_) => Vec::new(),
         Selection::All | Selection::Ranges(_) => neighbours(functions, &selected),
     };
-    verdict::settle(&mut shape, &neighbours);
+    verdict::settle(&mut shape, &neighbours, machine.arguments);
     let told = !matches!(shape.verdict, Verdict::Unknown(_));
     if told && !neighbours.is_empty() && most_of_each < text::FUNCTION_BYTES {
         let first = grouped(most_of_each);

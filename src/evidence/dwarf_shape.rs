@@ -46,6 +46,8 @@ pub struct Shape {
     pub call_sites: u64,
     /// Variables and parameters whose location is a list.
     pub loclists: u64,
+    /// Variables and parameters whose location is one expression.
+    pub fixed: u64,
     /// `DW_TAG_inlined_subroutine`.
     pub inlined: u64,
 }
@@ -91,16 +93,15 @@ impl Shape {
             gimli::DW_TAG_call_site | gimli::DW_TAG_GNU_call_site => self.call_sites += 1,
             gimli::DW_TAG_inlined_subroutine => self.inlined += 1,
             gimli::DW_TAG_variable | gimli::DW_TAG_formal_parameter => {
-                let list = abbreviation.attributes().iter().any(|a| {
-                    let form = a.form();
-                    // Up to DWARF 3 a constant of this size is an offset of a list.
-                    let offset = form == gimli::DW_FORM_sec_offset
-                        || form == gimli::DW_FORM_loclistx
-                        || form == gimli::DW_FORM_data4
-                        || form == gimli::DW_FORM_data8;
-                    a.name() == gimli::DW_AT_location && offset
-                });
+                let location = abbreviation.attributes().iter().find(|a| a.name() == gimli::DW_AT_location);
+                let Some(form) = location.map(gimli::AttributeSpecification::form) else { return };
+                // Up to DWARF 3 a constant of this size is an offset of a list.
+                let list = form == gimli::DW_FORM_sec_offset
+                    || form == gimli::DW_FORM_loclistx
+                    || form == gimli::DW_FORM_data4
+                    || form == gimli::DW_FORM_data8;
                 self.loclists += u64::from(list);
+                self.fixed += u64::from(!list);
             }
             _ => {}
         }

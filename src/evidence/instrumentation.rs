@@ -136,10 +136,12 @@ pub fn read(image: &Image, linkage: &Linkage, symbols: &Symbols) -> Instrumentat
     let told = texts.complete
         && (names.readable || linkage.linked && linkage.complete && !linkage.has_dynamic)
         && !is_intermediate(image);
+    let told_apart = told && (names.gcov.is_some() || texts.gcda.is_empty());
     Instrumentation {
         sanitizers: sanitizers(linkage, &names, &texts, told),
         coverage: held(coverage(image, &names, &texts), told),
-        profiling: held(profiling(image, linkage, &names, &texts), told),
+        // `-fprofile-generate` and `--coverage` have gcov's run-time library in common, and only symbols tell them apart.
+        profiling: held(profiling(image, linkage, &names, &texts), told_apart),
         debug_build: Held::unknown(),
         assertions: names.assertions.map_or_else(Held::unknown, |sight| {
             Held::new(true, Strength::Structural, sight.source).seen(sight.words)

@@ -60,7 +60,30 @@ impl Wanted {
 
 /// Searches the constants.
 pub fn search(image: &Image, wanted: &Wanted) -> Texts {
-    let mut texts = Texts { complete: true, ..Texts::default() };
+    let mut texts = Texts::default();
+    texts.complete = pass_over(image, |held| {
+        for (place, which) in wanted.needles.all(held) {
+            match wanted.texts.get(which) {
+                Some(text) if !texts.has(text) => texts.found.push(text),
+                Some(_) => {}
+                None => texts.note_path(held, place),
+            }
+        }
+    });
+    texts
+}
+
+/// Whether the constants hold these words, alone or inside some text (Rust's texts end with no NUL).
+pub fn holds(image: &Image, words: &str) -> bool {
+    let finder = memchr::memmem::Finder::new(words);
+    let mut found = false;
+    pass_over(image, |held| found |= finder.find(held).is_some());
+    found
+}
+
+/// Hands on the constants window by window, which overlap. Returns whether all were seen.
+fn pass_over(image: &Image, mut visit: impl FnMut(&[u8])) -> bool {
+    let mut complete = true;
     let mut left = MAX_BYTES;
     let mut held: Vec<u8> = Vec::with_capacity(MAX_PATH + WINDOW);
     for range in constants(image) {
@@ -71,30 +94,23 @@ pub fn search(image: &Image, wanted: &Wanted) -> Texts {
         while at < range.end {
             let size = (WINDOW as u64).min(range.end - at).min(left);
             if size == 0 {
-                texts.complete = false;
-                return texts;
+                return false;
             }
             let before = held.len();
             held.resize(before + size as usize, 0);
             let read = image.input.read_exact_at(at, &mut held[before..], "constants");
             if read.is_err() {
-                texts.complete = false;
+                complete = false;
                 break;
             }
             at += size;
             left -= size;
-            for (place, which) in wanted.needles.all(&held) {
-                match wanted.texts.get(which) {
-                    Some(text) if !texts.has(text) => texts.found.push(text),
-                    Some(_) => {}
-                    None => texts.note_path(&held, place),
-                }
-            }
+            visit(&held);
             let done = held.len().saturating_sub(MAX_PATH);
             held.drain(..done);
         }
     }
-    texts
+    complete
 }
 
 impl Texts {

@@ -30,8 +30,8 @@ pub fn read(image: &Image, linkage: &Linked, symbols: &Symbols, pointers: &Point
     let hint = |name: &[u8]| exports.iter().find(|s| s.name == name && !s.undefined).map(|s| s.value);
     let hints = Hints { table: hint(b"ngx_modules"), names: hint(b"ngx_module_names") };
     let table = modules::read(&memory, pointers, &found.signatures, &found.core_module, hints);
-    let says_itself = found.said.configure_raw.is_some() || !found.said.version_lines.is_empty();
-    if found.said.configure_raw.is_none() && table.structures.is_empty() {
+    let says_itself = found.configured || !found.said.version_lines.is_empty();
+    if !found.configured && table.structures.is_empty() {
         return None;
     }
     let library = image.header.kind == elf::ET_DYN && !linkage.pie;

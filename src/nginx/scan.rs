@@ -47,6 +47,8 @@ const NEEDLES: [&[u8]; CORE_MODULE + 1] = [
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) said: VersionText,
+    /// Whether configure arguments are there, also where none are taken.
+    pub(super) configured: bool,
     pub(super) places: Places,
     /// Address and text of every copy of a module signature.
     pub(super) signatures: Vec<(u64, String)>,
@@ -73,7 +75,7 @@ pub(super) fn find(memory: &Memory<'_>) -> Option<Found> {
     memory.search(&ranges, &first, MAX_SEARCHED, |needle, offset| {
         tried += 1;
         is_one = match needle {
-            0 => configure_text(memory, offset).is_some(),
+            0 => configure_text(memory, offset).is_some() || is_too_long(memory, offset),
             _ => signature(memory, offset).is_some(),
         };
         !is_one && tried < MAX_HITS
@@ -134,14 +136,20 @@ fn version_and_compiler<'h>(memory: &Memory<'_>, of: &impl Fn(usize) -> &'h [u64
 
     let mut texts: Vec<(String, u64)> =
         of(CONFIGURE).iter().filter_map(|&o| Some((configure_text(memory, o)?, o))).collect();
+    texts.sort();
     texts.dedup_by(|b, a| a.0 == b.0);
-    if texts.len() > 1 {
-        found.problems.push(Problem::notice(
-            "several-configure-texts",
-            format!("{} different configure texts are in this file; the first is taken", texts.len()),
-        ));
+    let too_long = of(CONFIGURE).iter().any(|&offset| is_too_long(memory, offset));
+    found.configured = too_long || !texts.is_empty();
+    if too_long {
+        let limit = memory.image.limits.string_bytes;
+        let message = format!("the configure arguments are longer than {limit} bytes");
+        found.problems.push(Problem::damage("string-too-long", message));
     }
-    if let Some((raw, offset)) = texts.into_iter().next() {
+    if let [_, _, ..] = texts.as_slice() {
+        // Which of them the program would print, nothing tells.
+        let message = format!("{} different configure texts are in this file, and none is taken", texts.len());
+        found.problems.push(Problem::notice("several-configure-texts", message));
+    } else if let Some((raw, offset)) = texts.pop() {
         found.places.configure = memory.place(offset);
         if raw.contains('\u{fffd}') {
             found.problems.push(Problem::notice("not-utf8", "the configure arguments are not all UTF-8"));
@@ -201,6 +209,18 @@ fn configure_text(memory: &Memory<'_>, offset: u64) -> Option<String> {
     let rest = String::from_utf8_lossy(rest);
     let plausible = rest.trim().is_empty() || rest.starts_with(" -") || rest.starts_with("  -");
     plausible.then(|| rest.into_owned())
+}
+
+/// Whether configure arguments begin at that offset and do not end within the limit.
+fn is_too_long(memory: &Memory<'_>, offset: u64) -> bool {
+    let limit = memory.image.limits.string_bytes;
+    let mut start = [0; NEEDLES[CONFIGURE].len() + 3];
+    let plausible = matches!(memory.image.input.read_at(offset, &mut start), Ok(got) if got == start.len())
+        && begins(memory, offset)
+        && start.ends_with(b" --");
+    plausible
+        && memory.c_string_in_file(offset, limit).is_none()
+        && memory.image.input.len() - offset > limit as u64
 }
 
 /// A line that names program and version, if it ends its string or its line as these do.

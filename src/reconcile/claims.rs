@@ -1,11 +1,13 @@
 //! All claims about the level, and those that disagree.
 
-use super::{Whole, Witnessed, is_judged, is_live, reason};
+use super::code::State;
+use super::{Whole, Witnessed, is_judged, is_live, is_vouched_for, reason};
 use crate::compiler::Level;
 use crate::evidence::{Claim, Scope, Source, Strength};
 use crate::facts::{Conflict, Unit, UnitKind};
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 pub(super) fn all(seen: &Witnessed) -> Vec<Claim> {
     let mut claims: Vec<Claim> = Vec::new();
@@ -53,14 +55,21 @@ pub(super) fn conflicts(seen: &Witnessed, declared: Level) -> Vec<Conflict> {
         .iter()
         .filter(|u| u.kind == UnitKind::Source && u.strength == Strength::Recorded && is_live(u, seen))
         .collect();
+    // What the structure shows (clang's marks of calls) speaks as firmly against the code.
+    let firm: Vec<&Unit> = seen
+        .units
+        .iter()
+        .filter(|u| is_vouched_for(u) && is_live(u, seen))
+        .chain(own.iter().copied().filter(|u| !is_vouched_for(u)))
+        .collect();
     let mut add = |claims: Vec<Claim>| {
         conflicts.push(Conflict { fact: "optimization.level".to_owned(), claims });
     };
     let recorded = |units: &[&Unit], level: Level| Claim {
         fact: "optimization.level".to_owned(),
         value: json!(level),
-        strength: Strength::Recorded,
-        source: Source::DwarfProducer,
+        strength: units.first().map_or(Strength::Recorded, |unit| unit.strength),
+        source: units.first().and_then(|unit| unit.sources.first().copied()).unwrap_or(Source::DwarfProducer),
         scope: Scope::Unit,
         at: None,
         quote: Some(reason::name_units(units)),
@@ -82,11 +91,20 @@ pub(super) fn conflicts(seen: &Witnessed, declared: Level) -> Vec<Conflict> {
     }
     if seen.code.cross_check_only
         && seen.code.whole == Whole::O0
-        && !own.is_empty()
-        && own.iter().all(|u| u.level > Level::O0)
+        && !firm.is_empty()
+        && firm.iter().all(|u| u.level > Level::O0)
     {
-        let least = own.iter().map(|u| u.level).min().unwrap_or_default();
-        add(vec![recorded(&own, least), code_claim(seen, Level::O0)]);
+        let least = firm.iter().map(|u| u.level).min().unwrap_or_default();
+        add(vec![recorded(&firm, least), code_claim(seen, Level::O0)]);
+    }
+    // Without units, what a compiler recorded beside them is held against the code that it speaks of.
+    if firm.is_empty() && !seen.code.cross_check_only {
+        let against = |claim: &&Claim| {
+            claim.strength == Strength::Recorded && claim.level() > Level::O0 && seen.denied_by_code(claim)
+        };
+        for claim in seen.claims.iter().filter(against) {
+            add(vec![claim.clone(), code_claim(seen, Level::O0)]);
+        }
     }
     // Recorded command lines that cannot be attributed must at least name levels that some unit has.
     for claim in seen.claims.iter().filter(|c| c.strength == Strength::Recorded) {
@@ -106,6 +124,31 @@ pub(super) fn conflicts(seen: &Witnessed, declared: Level) -> Vec<Conflict> {
         }
     }
     conflicts
+}
+
+/// Unoptimized functions that prove more than a chance resemblance, as many as make a run.
+const CONTRADICTING: usize = 5;
+
+impl Witnessed {
+    /// Whether the code that a recorded level above `-O0` speaks of is seen to be unoptimized.
+    fn denied_by_code(&self, claim: &Claim) -> bool {
+        let o0 = self.code.whole == Whole::O0;
+        match claim.scope {
+            Scope::Ranges => {
+                let level = claim.level();
+                let here = |range: &Range<u64>| {
+                    self.recorded_ranges.iter().any(|(r, l)| {
+                        *l == level && r.start <= range.start && range.start < r.end
+                    })
+                };
+                let unoptimized = self.code.functions.iter().filter(|(_, state)| *state == State::O0);
+                unoptimized.filter(|(range, _)| here(range)).take(CONTRADICTING).count() == CONTRADICTING
+            }
+            Scope::File => o0 || self.code.whole == Whole::Mixed,
+            Scope::Some => o0 || self.lines_cover && self.code.whole == Whole::Mixed,
+            Scope::Unit => false,
+        }
+    }
 }
 
 fn code_claim(seen: &Witnessed, level: Level) -> Claim {

@@ -68,18 +68,21 @@ impl CodeSeen {
         if self.only_functions && !ranges.iter().all(|range| self.covers(range)) {
             return None;
         }
-        let (mut o0, mut optimized) = (0u64, 0u64);
+        let (mut o0, mut optimized, mut neutral) = (0u64, 0u64, 0u64);
         for (_, state) in ranges.iter().flat_map(|range| self.within(range)) {
             match state {
                 State::O0 => o0 += 1,
                 State::Optimized => optimized += 1,
-                State::Neutral => {}
+                State::Neutral => neutral += 1,
             }
         }
         match self.whole {
             Whole::O0 if optimized == 0 || o0 >= optimized => Some(Level::O0),
             Whole::O0 => Some(Level::Optimized),
             Whole::Optimized | Whole::Mixed if o0 == 0 || optimized >= o0 => Some(Level::Optimized),
+            // Several that are most of the unit, and nothing in it that only an optimizer does: its neighbours cannot vouch
+            // for it, and they are too few to convict it.
+            Whole::Optimized | Whole::Mixed if o0 < 5 && optimized == 0 && o0 >= 2 && o0 >= neutral => None,
             // Single functions shaped like -O0 in optimized code are suspected, not found guilty.
             Whole::Optimized | Whole::Mixed if o0 < 5 => Some(Level::Optimized),
             Whole::Optimized | Whole::Mixed => Some(Level::O0),
@@ -137,6 +140,9 @@ mod tests {
         assert_eq!(unit(6, 2, 40), Some(Level::O0));
         assert_eq!(unit(6, 7, 0), Some(Level::Optimized));
         assert_eq!(unit(4, 0, 40), Some(Level::Optimized), "a few are only suspected");
+        assert_eq!(unit(2, 0, 1), None, "what is shaped so throughout is not optimized because its neighbours are");
+        assert_eq!(unit(4, 0, 4), None);
+        assert_eq!(unit(1, 0, 0), Some(Level::Optimized));
         let (seen, ranges) = seen(6, 2, 0);
         assert_eq!(seen.state_of(&ranges[..1]), Some(Level::Optimized), "as is one alone");
         assert_eq!(seen.state_of(&[]), None);

@@ -45,11 +45,14 @@ pub(super) fn sentence(outcome: &Outcome, seen: &Witnessed, declared: Level) -> 
     let mut parts = Vec::new();
     if judged.is_empty() {
         parts.push(without_units(outcome, seen, declared));
-        if let Some(level) = seen.recorded_of_some() {
+        if let Some((level, source)) = seen.recorded_of_some() {
             let flag = level.flag();
-            parts.push(format!(
-                "a recorded command line says {flag} of some part, and nothing tells of which"
-            ));
+            let who = match source {
+                Source::GoBuildinfo => "the Go build information",
+                Source::Annobin => "an annobin note",
+                _ => "a recorded command line",
+            };
+            parts.push(format!("{who} says {flag} of some part, and nothing tells of which"));
         }
     } else {
         parts.push(of_units(&judged));

@@ -49,21 +49,22 @@ impl Units {
 
 impl Units {
     /// Gives the units of one relocatable file their bytes. Its sections all begin at address 0, so that ranges of
-    /// several units cannot be told apart by address: a unit that is alone has all the text, of several each
-    /// has what its own ranges sum to. Returns the bytes that belong to the file's text.
-    pub fn share_relocatable(&mut self, text: u64) -> u64 {
+    /// several units cannot be told apart by address: each has what its own ranges sum to. One that is alone has all the
+    /// text, with what is assembled in it and padded, unless the `functions` of the file (in bytes) are more than it
+    /// describes: then others were joined with it (`ld -r`). Returns the bytes that belong to the file's text.
+    pub fn share_relocatable(&mut self, text: u64, functions: impl FnOnce() -> u64) -> u64 {
+        for unit in &mut self.units {
+            unit.text_bytes = unit.ranges.iter().map(|r| r.end.saturating_sub(r.start)).sum();
+        }
         match self.units.as_mut_slice() {
             [] => text,
             [unit] => {
-                unit.text_bytes = text;
+                if unit.text_bytes >= text || functions() <= unit.text_bytes {
+                    unit.text_bytes = text;
+                }
                 text
             }
-            units => {
-                for unit in units.iter_mut() {
-                    unit.text_bytes = unit.ranges.iter().map(|r| r.end.saturating_sub(r.start)).sum();
-                }
-                units.iter().map(|unit| unit.text_bytes).sum()
-            }
+            units => units.iter().map(|unit| unit.text_bytes).sum(),
         }
     }
 }
@@ -213,7 +214,7 @@ fn understand_some(dwarf: &[DwarfUnit], member: Option<&str>) -> (Units, Vec<(Na
         let Some(of_words) = understood.get_mut(current) else { continue };
         of_words.words = words;
         let producer = &of_words.producer;
-        let kind = unit_kind(producer, &name, comp_dir.as_deref());
+        let kind = unit_kind(producer, &name, comp_dir.as_deref(), unit.language);
         // What is made at link time comes from several units, whatever language is noted for it.
         let language = match kind {
             UnitKind::LtoPartition => producer.language.as_deref(),

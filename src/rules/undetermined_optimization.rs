@@ -190,8 +190,10 @@ fn about_unknown<'a>(context: &Context<'a>, judged: &[&'a Unit]) -> Option<Draft
     let functions = ranges.iter().fold(0_u64, |sum, range| sum.saturating_add(range.functions));
     // How much code intermediate code will be, nobody knows.
     let unbounded = units.iter().any(|hit| hit.unit.intermediate);
-    let few = !unbounded && too_few(facts, unit_bytes.saturating_add(loose))
-        || (units.is_empty()
+    let needs_record = policy.evidence.value == Ground::Recorded;
+    let few = !needs_record && !unbounded && too_few(facts, unit_bytes.saturating_add(loose))
+        || (!needs_record
+            && units.is_empty()
             && facts.functions.judged < levels::ENOUGH_FUNCTIONS
             && if functions > 0 {
                 functions < levels::ENOUGH_FUNCTIONS
@@ -265,9 +267,12 @@ fn reasons(units: &[UnitHit<'_>]) -> Vec<String> {
 
 /// Optimized, but the minimum is not proven: units, and code that no unit describes.
 fn about_unproven<'a>(context: &Context<'a>, judged: &[&'a Unit], minimum: &At<Level>) -> Option<Draft<'a>> {
+    // Where only a record passes, what has none lacks that first.
+    let needs_record = context.policy.optimization.evidence.value == Ground::Recorded;
     let units: Vec<UnitHit<'a>> = judged
         .iter()
         .filter(|unit| unit.level == Level::Optimized)
+        .filter(|unit| !needs_record || levels::grounded(context, unit.strength, &unit.sources, true))
         .filter(|unit| {
             levels::sharpened(context, unit.level).satisfies(minimum.value) == Satisfies::NotProven
         })
@@ -288,7 +293,7 @@ fn about_unproven<'a>(context: &Context<'a>, judged: &[&'a Unit], minimum: &At<L
         .filter(|share| share.level == Level::Optimized)
         .fold(0, |sum, share| sum.saturating_add(share.text_bytes));
     let open = levels::sharpened(context, Level::Optimized).satisfies(minimum.value) == Satisfies::NotProven;
-    let loose = if open { shown.saturating_sub(of_units) } else { 0 };
+    let loose = if open && !needs_record { shown.saturating_sub(of_units) } else { 0 };
     if units.is_empty() && loose == 0 {
         return None;
     }
@@ -296,6 +301,7 @@ fn about_unproven<'a>(context: &Context<'a>, judged: &[&'a Unit], minimum: &At<L
     let draft = Draft::about_units(Kindness::Undetermined, "unproven", units, move |units| {
         let what = match (units.len() as u64, loose) {
             (0, _) => format!("{} bytes of text are", grouped(loose)),
+            (1, 0) => format!("1 of {} is", plural(total, "unit")),
             (number, 0) => format!("{} of {} are", grouped(number), plural(total, "unit")),
             (number, _) => {
                 format!(
@@ -326,7 +332,9 @@ fn about_ground<'a>(context: &Context<'a>, judged: &[&'a Unit], minimum: &At<Lev
         .filter(|unit| unit.level != Level::Unknown)
         .filter(|unit| {
             let level = levels::sharpened(context, unit.level);
-            level.satisfies(minimum.value) == Satisfies::Yes
+            let met = level.satisfies(minimum.value);
+            met == Satisfies::Yes
+                || met == Satisfies::NotProven && policy.evidence.value == Ground::Recorded
                 || policy.allow.iter().any(|allowed| allowed.value == unit.level)
         })
         .filter(|unit| !levels::grounded(context, unit.strength, &unit.sources, true))

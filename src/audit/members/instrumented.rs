@@ -1,6 +1,6 @@
 //! The instrumentation of an archive: what any of its members has, and none only if that is known of each that holds code.
 
-use super::holds_no_code;
+use crate::audit::relocatable::holds_no_code;
 use crate::evidence::{Held, Source, Strength, instrumentation};
 use crate::facts::{Instrumentation, Problem};
 use crate::image::Image;

@@ -44,8 +44,6 @@ const CLANG_SEPARATE: &[&str] = &[
     "-F",
     "-T",
     "-Xanalyzer",
-    "-Xarch_device",
-    "-Xarch_host",
     "-Xassembler",
     "-Xclang",
     "-Xclangas",
@@ -86,8 +84,8 @@ fn takes_free_text(option: &str) -> bool {
 /// Splits options as GCC records them: unquoted, one space between.
 ///
 /// A word that does not begin with `-` and that no option awaits is attached to the option before it.
-/// It shows that some value held a space, so every option from the first that may hold free text up
-/// to that word is marked ambiguous.
+/// It shows that some value held a space, so every option from the first that may hold free text on is marked ambiguous:
+/// a value that holds spaces may also hold what looks like options, before that word and after it.
 pub fn split_raw(text: &str) -> Vec<Opt> {
     let mut options: Vec<Opt> = Vec::new();
     let mut last_stray = None;
@@ -109,7 +107,7 @@ pub fn split_raw(text: &str) -> Vec<Opt> {
     }
     if let Some(end) = last_stray {
         let begin = options.iter().position(|option| takes_free_text(&option.text)).unwrap_or(end);
-        for option in options.iter_mut().take(end).skip(begin) {
+        for option in options.iter_mut().skip(begin) {
             option.ambiguous = true;
         }
     }
@@ -193,7 +191,10 @@ pub fn group<S: AsRef<str>>(words: &[S]) -> Vec<Opt> {
             continue;
         }
         let mut text = word.to_owned();
-        let awaits = GCC_SEPARATE.contains(&word) || CLANG_SEPARATE.contains(&word);
+        // `-Xarch_x86_64 -O0`: the driver hands the word on for that processor alone, or leaves it unused.
+        let awaits = GCC_SEPARATE.contains(&word)
+            || CLANG_SEPARATE.contains(&word)
+            || word.starts_with("-Xarch_") && !word.contains('=');
         if let Some(argument) = awaits.then(|| words.next()).flatten() {
             text.push(' ');
             text.push_str(argument);
@@ -224,6 +225,13 @@ mod tests {
         assert_eq!(words[0], "/opt/my llvm/bin/clang");
         let options: Vec<String> = group(&words[1..]).into_iter().map(|option| option.text).collect();
         assert_eq!(options, ["-g", "-O3", "-O1", r#"-D X="a b""#, r"-I /tmp/x y\z", "-c", "-o o.o"]);
+    }
+
+    #[test]
+    fn a_word_for_another_processor_is_no_option_of_its_own() {
+        let options = group(&["-O2", "-g", "-Xarch_x86_64", "-O0", "-Xarch_host", "-O1", "-c"]);
+        let options: Vec<String> = options.into_iter().map(|option| option.text).collect();
+        assert_eq!(options, ["-O2", "-g", "-Xarch_x86_64 -O0", "-Xarch_host -O1", "-c"]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::compiler::producer::parse;
 const GCC: &str = "GNU C17 12.2.0 -mtune=generic -march=x86-64 -g -O2";
 
 fn kind(producer: &str, name: &str, comp_dir: &str) -> UnitKind {
-    unit_kind(&parse(producer.as_bytes()), name, Some(comp_dir))
+    unit_kind(&parse(producer.as_bytes()), name, Some(comp_dir), None)
 }
 
 #[test]
@@ -116,6 +116,12 @@ fn assembly_and_link_time_units() {
     assert_eq!(kind("NASM 2.16.01", "n.asm", "/w/"), UnitKind::Assembly);
     assert_eq!(kind("yasm 1.3.0", "n.asm", "/w/"), UnitKind::Assembly);
     assert_eq!(kind("Debian clang version 14.0.6", "src/f.S", "/w"), UnitKind::Assembly);
+    // `clang -x c src/f.S`
+    let of = |language| {
+        unit_kind(&parse(b"Debian clang version 14.0.6"), "src/f.S", Some("/w"), Some(language))
+    };
+    assert_eq!(of(gimli::DW_LANG_Mips_Assembler), UnitKind::Assembly);
+    assert_eq!(of(gimli::DW_LANG_C99), UnitKind::Source);
     assert_eq!(kind("Debian clang version 14.0.6", "src/f.c", "/w"), UnitKind::Source);
     assert_eq!(kind("GNU GIMPLE 12.2.0 -g -O2 -fltrans", "<artificial>", "/w"), UnitKind::LtoPartition);
 }

@@ -25,11 +25,12 @@ const CROWD: usize = 1 << 20;
 /// Gaps smaller than this hold thunks and padding.
 const MIN_GAP: u64 = 64;
 
-/// Text that no function covers, if it is more than half of all.
+/// Text that no function covers, if it is more than a fiftieth of all: less is what assembled code and tables come to, which
+/// say nothing of a compiler.
 pub(super) fn uncovered(image: &Image, functions: &[Function]) -> Vec<Range<u64>> {
     let text = image.text_ranges();
     let total = sum(text.iter().map(|r| r.end - r.start));
-    if sum(functions.iter().map(Function::size)).saturating_mul(2) >= total {
+    if is_lesser(total.saturating_sub(sum(functions.iter().map(Function::size))), total) {
         return Vec::new();
     }
     let mut covered: Vec<Range<u64>> = functions.iter().map(|f| f.start..f.end).collect();
@@ -47,7 +48,11 @@ pub(super) fn uncovered(image: &Image, functions: &[Function]) -> Vec<Range<u64>
     }
     gaps.retain(|gap| gap.end.saturating_sub(gap.start) >= MIN_GAP);
     let open = sum(gaps.iter().map(|r| r.end - r.start));
-    if open.saturating_mul(2) > total { gaps } else { Vec::new() }
+    if is_lesser(open, total) { Vec::new() } else { gaps }
+}
+
+fn is_lesser(open: u64, total: u64) -> bool {
+    open.saturating_mul(50) <= total
 }
 
 fn sum(sizes: impl Iterator<Item = u64>) -> u64 {

@@ -61,6 +61,17 @@ pub enum Unknown {
         /// Functions with a state.
         decided: u64,
     },
+    /// Most of the code came ready-made, and the rest shows that it did not come from the same build.
+    #[error(
+        "{o0} of {judged} judged functions are shaped like -O0, and checks of debug assertions are compiled in, as by cargo's \
+         dev profile; what is optimized may be the standard library alone"
+    )]
+    ReadyMade {
+        /// Functions shaped like -O0.
+        o0: u64,
+        /// Functions judged.
+        judged: u64,
+    },
     /// Code of a language whose compiler keeps arguments in memory at higher levels, too.
     #[error("{0} code has another shape than C, from which no level can be told")]
     Language(&'static str),

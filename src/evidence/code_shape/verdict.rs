@@ -1,5 +1,6 @@
 //! From states and votes to a verdict on the whole, with its sentence.
 
+use super::features::Arguments;
 use super::{CodeShape, MIN_FUNCTIONS, Run, State, Unknown, Verdict, segments};
 use std::ops::Range;
 
@@ -15,11 +16,11 @@ const RELOADS_OPTIMIZED: u64 = 10;
 
 /// Fills in runs, strays, verdict and sentence. Runs are looked for in each of the stretches of neighbouring functions; a
 /// sample has none.
-pub(super) fn settle(shape: &mut CodeShape, stretches: &[Range<usize>]) {
+pub(super) fn settle(shape: &mut CodeShape, stretches: &[Range<usize>], arguments: Arguments) {
     if !stretches.is_empty() {
         find_runs(shape, stretches);
     }
-    shape.verdict = decide(shape);
+    shape.verdict = decide(shape, arguments);
     if shape.verdict == Verdict::Optimized {
         // One long run that says what the verdict says; only exceptions are worth a place.
         shape.runs.retain(|run| run.state == State::O0);
@@ -79,7 +80,7 @@ fn frames_are_rare(shape: &CodeShape) -> bool {
     all >= 30 && framed * 50 <= all
 }
 
-fn decide(shape: &CodeShape) -> Verdict {
+fn decide(shape: &CodeShape, arguments: Arguments) -> Verdict {
     let counts = &shape.counts;
     let (judged, decided) = (counts.judged(), counts.decided());
     let votes = shape.votes.iter().filter(|v| v.holds()).count();
@@ -105,9 +106,14 @@ fn decide(shape: &CodeShape) -> Verdict {
         return if mixed { Verdict::Mixed } else { Verdict::O0 };
     }
     let runs = in_runs(State::O0) > 0;
-    // Statements that name a variable once load nothing again at -O0 either; but arguments are in the frame all the same.
-    let hardly_reloads = shape.totals.redundant * 1000 < shape.totals.instructions * RELOADS_OPTIMIZED
-        && !shape.totals.keeps_arguments();
+    // Statements that name a variable once load nothing again at -O0 either; but arguments are in the frame all the same, or,
+    // where they come on the stack, functions keep a frame pointer by which they are found.
+    let framed = match arguments {
+        Arguments::InRegisters => shape.totals.keeps_arguments(),
+        Arguments::OnStack => shape.totals.frame_pointer.saturating_mul(2) > shape.totals.functions,
+    };
+    let hardly_reloads =
+        shape.totals.redundant * 1000 < shape.totals.instructions * RELOADS_OPTIMIZED && !framed;
     if !runs && decided * 5 < judged && !(hardly_reloads && counts.o0 == 0) {
         return Verdict::Unknown(Unknown::Undecided { decided, judged });
     }

@@ -26,7 +26,7 @@ fn shape(name: &str) -> Shape {
 #[test]
 fn clang_marks_every_function_if_it_optimized_and_none_if_it_did_not() {
     let plain = shape("clang19-O0.o");
-    assert_eq!(plain, Shape { functions: 2, ..Shape::default() });
+    assert_eq!(plain, Shape { functions: 2, fixed: 5, ..Shape::default() });
     let optimized = shape("clang19-O2.o");
     assert_eq!((optimized.functions, optimized.all_calls), (2, 2));
     assert!(optimized.call_sites > 0 && optimized.loclists > 0);
@@ -168,6 +168,6 @@ fn units_beside_type_units_are_walked() {
     assert_eq!(shapes.problems, []);
     assert_eq!(
         shapes.units,
-        HashMap::from([(code, Shape { functions: 1, all_calls: 1, ..Shape::default() })])
+        HashMap::from([(code, Shape { functions: 1, all_calls: 1, fixed: 1, ..Shape::default() })])
     );
 }

@@ -93,7 +93,6 @@ fn optimized_is_not_proven_above_o1_unless_a_declaration_agrees() {
     agreed.optimization.claims =
         vec![claim("O2", Strength::Declared, Source::ConfigureArguments, "--with-cc-opt=-O2")];
     assert_passed(&agreed, &policy(), ID);
-    assert_eq!(only(&agreed, &ground(Ground::Recorded), ID).severity, Severity::Warning);
 
     let mut bound = stripped(Level::O2);
     bound.optimization.bound = Bound::AtLeast;
@@ -101,6 +100,26 @@ fn optimized_is_not_proven_above_o1_unless_a_declaration_agrees() {
     let mut high = policy();
     high.optimization.minimum = Some(at(Level::O3, 6));
     assert!(only(&bound, &high, ID).message.contains("at least to -O2"));
+}
+
+#[test]
+fn a_higher_minimum_does_not_loosen_the_ground_it_needs() {
+    let recorded = |minimum| {
+        let mut policy = ground(Ground::Recorded);
+        policy.optimization.minimum = Some(at(minimum, 6));
+        policy
+    };
+    let mut small = stripped(Level::Unknown);
+    small.optimization.text = TextAccount { bytes: 500, unknown: 500, ..TextAccount::default() };
+    (small.functions.count, small.functions.judged) = (4, 2);
+    let mut marked = unit("src/a.c", Level::Optimized);
+    marked.strength = Strength::Structural;
+    for minimum in [Level::O1, Level::O2, Level::O3] {
+        for facts in [stripped(Level::Optimized), small.clone(), with_units(vec![marked.clone()])] {
+            let found = only(&facts, &recorded(minimum), ID);
+            assert_eq!(found.severity, Severity::Error, "{minimum:?}: {}", found.message);
+        }
+    }
 }
 
 #[test]

@@ -17,9 +17,18 @@ pub(super) fn about_file<'a>(context: &Context<'a>, minimum: &At<Level>) -> Opti
     let level = levels::sharpened(context, held.level);
     let wanted = minimum.value;
     let reason = if held.reason.is_empty() { Vec::new() } else { vec![held.reason.clone()] };
+    let grounded = levels::grounded(context, held.strength, &held.sources, false);
+    // Where only a record passes, what is short of proof and has none lacks the record first.
+    let needs_record = policy.evidence.value == Ground::Recorded;
+    let without_ground = |reason: Vec<String>| {
+        let message = format!("{} {}", level.flag(), ground_words(policy.evidence.value));
+        let draft =
+            Draft::undetermined("ground", message).evidence(held.strength, &held.sources).known(reason);
+        Some(under(draft, &policy.undetermined, facts)?.policy(&policy.evidence.at))
+    };
     match levels::meets(level, held.bound, wanted) {
         Satisfies::Unknown => {
-            let few = too_few(facts, text.unknown);
+            let few = !needs_record && too_few(facts, text.unknown);
             let why = if facts.elf.as_ref().is_some_and(|elf| elf.packed) {
                 "the file is packed, and nothing tells the level of the code in it"
             } else if few {
@@ -33,6 +42,7 @@ pub(super) fn about_file<'a>(context: &Context<'a>, minimum: &At<Level>) -> Opti
                 Draft::undetermined("file", why).known(reason).ranges(unknown_ranges(facts), Vec::new());
             under(draft, if few { &policy.too_small } else { &policy.undetermined }, facts)
         }
+        Satisfies::NotProven if needs_record && !grounded => without_ground(reason),
         Satisfies::NotProven => {
             let message = format!(
                 "the code is optimized{}, but {} is not proven (policy: at least {})",
@@ -50,12 +60,8 @@ pub(super) fn about_file<'a>(context: &Context<'a>, minimum: &At<Level>) -> Opti
         }
         Satisfies::No if !policy.allow.iter().any(|allowed| allowed.value == level) => None,
         Satisfies::Yes | Satisfies::No => {
-            if !levels::grounded(context, held.strength, &held.sources, false) {
-                let message = format!("{} {}", level.flag(), ground_words(policy.evidence.value));
-                let draft = Draft::undetermined("ground", message)
-                    .evidence(held.strength, &held.sources)
-                    .known(reason);
-                return Some(under(draft, &policy.undetermined, facts)?.policy(&policy.evidence.at));
+            if !grounded {
+                return without_ground(reason);
             }
             // What was not read is not covered by what was.
             let unread = if policy.evidence.value == Ground::Declared { 0 } else { text.declared };
