@@ -279,7 +279,10 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
     }
     conclude(seen, facts, kernel);
     raise_baseline(&notes, &mut facts.cpu);
-    if facts.optimization.level == Level::Unknown && image.is_relocatable() && relocatable::holds_no_code(image) {
+    if facts.optimization.level == Level::Unknown
+        && image.is_relocatable()
+        && relocatable::holds_no_code(image)
+    {
         facts.optimization.no_code = true;
         "the file holds no code".clone_into(&mut facts.optimization.reason);
     }

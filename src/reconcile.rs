@@ -304,10 +304,7 @@ fn mostly_shaped(seen: &Witnessed, optimization: &Optimization, judged: &[&Unit]
 
 /// What a level recorded for some part says of the whole. Where the rest was seen to be optimized and no more, a level
 /// above what that means is not the lowest that may be there.
-fn of_some(
-    (level, source): (Level, Source),
-    by_level: &[LevelShare],
-) -> (Level, Strength, Vec<Source>) {
+fn of_some((level, source): (Level, Source), by_level: &[LevelShare]) -> (Level, Strength, Vec<Source>) {
     let shaped = by_level.iter().any(|share| share.level == Level::Optimized && share.text_bytes > 0);
     if shaped && level.satisfies(Level::O2) == Satisfies::Yes {
         return (Level::Optimized, Strength::Inferred, vec![Source::CodeShape, source]);

@@ -2,7 +2,9 @@
 
 use super::doubt;
 use crate::compiler::Level;
-use crate::evidence::code_shape::{self, CodeShape, Judged, Run, Selection, State as Shape, Unknown, Verdict};
+use crate::evidence::code_shape::{
+    self, CodeShape, Judged, Run, Selection, State as Shape, Unknown, Verdict,
+};
 use crate::evidence::texts;
 use crate::facts::{FunctionRun, FunctionSeen, Functions, TailCalls, Unit, UnitKind};
 use crate::image::Image;
@@ -34,9 +36,10 @@ impl CodeRead {
 /// out and units whose compiler recorded no level. Recorded text is cross-checked on a fixed sample.
 pub(super) fn read(image: &Image, table: &FunctionTable, witnessed: &Witnessed) -> CodeRead {
     let dark: Vec<Range<u64>> = dark_ranges(witnessed);
-    let has_words = witnessed.units.iter().any(|u| {
-        is_judged(u) && u.level != Level::Unknown && u.text_bytes > 0 && !is_doubtful(u)
-    });
+    let has_words = witnessed
+        .units
+        .iter()
+        .any(|u| is_judged(u) && u.level != Level::Unknown && u.text_bytes > 0 && !is_doubtful(u));
     // Code of a library that came ready-made says nothing of the program it is linked into.
     let has_library = witnessed.units.iter().any(|u| u.kind == UnitKind::Library && u.text_bytes > 0);
     let judge = |selection: &Selection| code_shape::judge(image, &table.functions, selection);

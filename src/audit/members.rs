@@ -177,7 +177,12 @@ impl Gathered<'_> {
                 let note =
                     Some("LLVM bitcode, which becomes code at link time and names no level".to_owned());
                 self.instrumented.leave_open(|| format!("{name} is LLVM bitcode"));
-                self.bitcode.push(Unit { note, intermediate: true, member: Some(name.to_owned()), ..Unit::unknown(name.to_owned()) });
+                self.bitcode.push(Unit {
+                    note,
+                    intermediate: true,
+                    member: Some(name.to_owned()),
+                    ..Unit::unknown(name.to_owned())
+                });
                 return;
             }
             // Members that are not ELF files (indices, texts) belong to the archive and say nothing here. One that is named

@@ -199,7 +199,8 @@ fn is_link_time(producer: &Producer, name: &str) -> bool {
 /// Whether the compiler was fed assembler source: clang's integrated assembler names itself as clang. Where the producer or
 /// the unit names another language it was not, whatever the file is called (`clang -x c file.s`).
 fn is_assembly_source(producer: &Producer, name: &str, language: Option<gimli::DwLang>) -> bool {
-    let assembler = |language| matches!(language, gimli::DW_LANG_Mips_Assembler | gimli::DW_LANG_SUN_Assembler);
+    let assembler =
+        |language| matches!(language, gimli::DW_LANG_Mips_Assembler | gimli::DW_LANG_SUN_Assembler);
     if producer.language.is_some() || language.is_some_and(|language| !assembler(language)) {
         return false;
     }

@@ -141,7 +141,12 @@ pub fn read(image: &Image, linkage: &Linkage, symbols: &Symbols) -> Instrumentat
         sanitizers: sanitizers(linkage, &names, &texts, told),
         coverage: held(coverage(image, &names, &texts), told),
         // `-fprofile-generate` and `--coverage` have gcov's run-time library in common, and only symbols tell them apart.
-        profiling: held(profiling(image, linkage, &names, &texts), told_apart),
+        profiling: match profiling(image, linkage, &names, &texts) {
+            None if !told_apart && told => {
+                Held::unknown().seen("gcov's run-time library is in it, for coverage or to make a profile")
+            }
+            sight => held(sight, told_apart),
+        },
         debug_build: Held::unknown(),
         assertions: names.assertions.map_or_else(Held::unknown, |sight| {
             Held::new(true, Strength::Structural, sight.source).seen(sight.words)

@@ -144,10 +144,10 @@ fn version_and_compiler<'h>(memory: &Memory<'_>, of: &impl Fn(usize) -> &'h [u64
         let limit = memory.image.limits.string_bytes;
         let message = format!("the configure arguments are longer than {limit} bytes");
         found.problems.push(Problem::damage("string-too-long", message));
-    }
-    if let [_, _, ..] = texts.as_slice() {
+    } else if let [_, _, ..] = texts.as_slice() {
         // Which of them the program would print, nothing tells.
-        let message = format!("{} different configure texts are in this file, and none is taken", texts.len());
+        let message =
+            format!("{} different configure texts are in this file, and none is taken", texts.len());
         found.problems.push(Problem::notice("several-configure-texts", message));
     } else if let Some((raw, offset)) = texts.pop() {
         found.places.configure = memory.place(offset);

@@ -137,9 +137,9 @@ impl Witnessed {
             Scope::Ranges => {
                 let level = claim.level();
                 let here = |range: &Range<u64>| {
-                    self.recorded_ranges.iter().any(|(r, l)| {
-                        *l == level && r.start <= range.start && range.start < r.end
-                    })
+                    self.recorded_ranges
+                        .iter()
+                        .any(|(r, l)| *l == level && r.start <= range.start && range.start < r.end)
                 };
                 let unoptimized = self.code.functions.iter().filter(|(_, state)| *state == State::O0);
                 unoptimized.filter(|(range, _)| here(range)).take(CONTRADICTING).count() == CONTRADICTING

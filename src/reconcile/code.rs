@@ -140,7 +140,11 @@ mod tests {
         assert_eq!(unit(6, 2, 40), Some(Level::O0));
         assert_eq!(unit(6, 7, 0), Some(Level::Optimized));
         assert_eq!(unit(4, 0, 40), Some(Level::Optimized), "a few are only suspected");
-        assert_eq!(unit(2, 0, 1), None, "what is shaped so throughout is not optimized because its neighbours are");
+        assert_eq!(
+            unit(2, 0, 1),
+            None,
+            "what is shaped so throughout is not optimized because its neighbours are"
+        );
         assert_eq!(unit(4, 0, 4), None);
         assert_eq!(unit(1, 0, 0), Some(Level::Optimized));
         let (seen, ranges) = seen(6, 2, 0);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Rebuilds the inputs beside this script from shapes.c and once.c. Needs gcc 12, clang 16 and the cross compilers
+# Rebuilds the inputs beside this script from the sources there. Needs gcc 12, clang 16 and the cross compilers
 # for aarch64 and i686 (Debian 12's packages were used), and binutils.
 set -eu
 cd "$(dirname "$0")"
@@ -26,6 +26,8 @@ one aarch64-O2 aarch64-linux-gnu-gcc -O2
 one i386-O0 i686-linux-gnu-gcc -O0
 one i386-O2 i686-linux-gnu-gcc -O2
 SOURCE=once.c one once-O0-omitfp gcc -O0 -fomit-frame-pointer
+SOURCE=once32.c one i386-once-O0 "gcc -m32" -O0
+SOURCE=once32.c one i386-once-O2 "gcc -m32" -O2
 # one file of a program unoptimized
 gcc -fPIC -O2 -DPART=1 -c -o part1.o shapes.c
 gcc -fPIC -O0 -DPART=2 -c -o part2.o shapes.c
@@ -40,4 +42,5 @@ for cc in gcc clang-16; do
 done
 # all of it
 gcc $MAP -fPIC -O2 ${LINK% -s} -o "$OUT/pragma-all" pragma.c
+clang-16 $MAP -fPIC -O2 ${LINK% -s} -o "$OUT/pragma-all-clang-16" pragma.c
 rm -f part1.o part2.o

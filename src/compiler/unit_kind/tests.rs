@@ -117,9 +117,8 @@ fn assembly_and_link_time_units() {
     assert_eq!(kind("yasm 1.3.0", "n.asm", "/w/"), UnitKind::Assembly);
     assert_eq!(kind("Debian clang version 14.0.6", "src/f.S", "/w"), UnitKind::Assembly);
     // `clang -x c src/f.S`
-    let of = |language| {
-        unit_kind(&parse(b"Debian clang version 14.0.6"), "src/f.S", Some("/w"), Some(language))
-    };
+    let of =
+        |language| unit_kind(&parse(b"Debian clang version 14.0.6"), "src/f.S", Some("/w"), Some(language));
     assert_eq!(of(gimli::DW_LANG_Mips_Assembler), UnitKind::Assembly);
     assert_eq!(of(gimli::DW_LANG_C99), UnitKind::Source);
     assert_eq!(kind("Debian clang version 14.0.6", "src/f.c", "/w"), UnitKind::Source);

@@ -44,6 +44,10 @@ fn code_that_stores_its_arguments_is_not_optimized_for_loading_nothing_twice() {
     assert!(shape.totals.keeps_arguments() && shape.totals.redundant == 0, "{:?}", shape.totals);
     assert_eq!(shape.verdict, Verdict::Unknown(Unknown::Undecided { decided: 0, judged: 30 }));
     assert!(!judge_all(shape_file!("gcc-O2")).totals.keeps_arguments());
+    // Arguments that come on the stack are not stored; the frame pointer they are found by is kept.
+    let shape = judge_all(shape_file!("i386-once-O0"));
+    assert_eq!(shape.verdict, Verdict::Unknown(Unknown::Undecided { decided: 0, judged: 30 }));
+    assert_eq!(judge_all(shape_file!("i386-once-O2")).verdict, Verdict::Optimized);
 }
 
 #[test]
