@@ -69,6 +69,12 @@ impl Directive {
         self.args.first().map(String::as_str).unwrap_or_default()
     }
 
+    /// Whether its value is that word of a switch or an enumeration, which nginx compares without regard to case
+    /// (`ngx_conf_set_flag_slot`, `ngx_conf_set_enum_slot`).
+    pub fn says(&self, word: &str) -> bool {
+        self.first().eq_ignore_ascii_case(word)
+    }
+
     /// The directives in its block.
     pub fn children(&self) -> &[Directive] {
         match &self.body {

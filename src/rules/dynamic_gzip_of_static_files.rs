@@ -124,11 +124,11 @@ impl<'a> Judge<'a> {
             return;
         }
         let gzip_static = match scope.value("gzip_static") {
-            Ok(value) => value.unwrap_or("off"),
+            Ok(value) => value.is_some_and(|value| !value.eq_ignore_ascii_case("off")),
             Err(include) => return self.hidden(scope, include),
         };
         let gzip = scope.effective("gzip");
-        let line = gzip.one().filter(|line| line.first() == "on");
+        let line = gzip.one().filter(|line| line.says("on"));
         if let (None, Some(include)) = (gzip.one(), gzip.hidden) {
             return self.hidden(scope, include);
         }
@@ -136,7 +136,7 @@ impl<'a> Judge<'a> {
             Ok(types) => types,
             Err(include) => return self.hidden(scope, include),
         };
-        if gzip_static != "off" {
+        if gzip_static {
             return self.compressed_files(scope, line.is_some(), &types);
         }
         let Some(gzip) = line else { return };

@@ -61,12 +61,12 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
         let here = title(&scope);
         let key = format!("place:{here}");
         // An include that was not seen and may set it is reported where gzip itself is judged.
-        if scope.value("gzip_static") != Ok(Some("always")) {
+        if scope.says("gzip_static", "always") != Ok(true) {
             continue;
         }
-        match scope.value("gunzip") {
-            Ok(Some("on")) => continue,
-            Ok(_) => {}
+        match scope.says("gunzip", "on") {
+            Ok(true) => continue,
+            Ok(false) => {}
             Err(include) => {
                 drafts.push(view.hidden(key, &format!("{here}: whether gunzip is on"), include));
                 continue;

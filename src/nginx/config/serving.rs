@@ -65,7 +65,7 @@ fn answers_all(block: &Directive) -> bool {
                     || ["http://", "https://", "$scheme"].iter().any(|start| target.starts_with(start)))
         };
         (name.ends_with("_pass") && name != "auth_basic_pass")
-            || (HANDLERS.contains(&name) && d.first() != "off")
+            || (HANDLERS.contains(&name) && !d.says("off"))
             || (name == "rewrite" && redirects())
     })
 }

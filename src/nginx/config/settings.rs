@@ -96,19 +96,29 @@ impl<'m> Scope<'m> {
         self.indexes.iter().flat_map(move |index| index.all(name)).copied()
     }
 
-    /// The value in force of a directive with one argument; `Err` where an include that was not seen may set it.
-    pub fn value(&self, name: &str) -> Result<Option<&'m str>, &'m Directive> {
+    /// The directive in force of those with one argument; `Err` where an include that was not seen may set it.
+    fn line(&self, name: &str) -> Result<Option<&'m Directive>, &'m Directive> {
         let found = self.effective(name);
         match (found.one(), found.hidden) {
-            (Some(directive), _) => Ok(Some(directive.first())),
+            (Some(directive), _) => Ok(Some(directive)),
             (None, Some(hidden)) => Err(hidden),
             (None, None) => Ok(None),
         }
     }
 
+    /// The value in force of a directive with one argument; `Err` where an include that was not seen may set it.
+    pub fn value(&self, name: &str) -> Result<Option<&'m str>, &'m Directive> {
+        Ok(self.line(name)?.map(Directive::first))
+    }
+
+    /// Whether a switch or enumeration is set to that word; `Err` where an include that was not seen may set it.
+    pub fn says(&self, name: &str, word: &str) -> Result<bool, &'m Directive> {
+        Ok(self.line(name)?.is_some_and(|line| line.says(word)))
+    }
+
     /// Whether a switch is `on`, taking one that was not seen for off.
     pub fn is_on(&self, name: &str) -> bool {
-        matches!(self.value(name), Ok(Some("on")))
+        self.says(name, "on") == Ok(true)
     }
 }
 
@@ -225,5 +235,14 @@ pub(crate) mod tests {
         assert_eq!(places[1].value("gzip"), Ok(Some("off")));
         assert_eq!(places[2].value("gzip"), Ok(Some("on")));
         assert!(places[2].effective("fastcgi_param").hidden.is_some());
+    }
+
+    #[test]
+    fn switches_and_enumerations_take_any_case() {
+        let model = parsed("http { gzip ON; gzip_static Always; server { location / { gunzip Off; } } }");
+        let place = &places(&model)[0];
+        assert!(place.is_on("gzip") && !place.is_on("gunzip"));
+        assert_eq!((place.says("gzip_static", "always"), place.says("gunzip", "off")), (Ok(true), Ok(true)));
+        assert_eq!(place.says("ssi", "off"), Ok(false));
     }
 }

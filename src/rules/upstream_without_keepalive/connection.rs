@@ -150,9 +150,9 @@ fn http2<'m>(view: &View<'m>, header: &Header<'m>) -> Option<Fault<'m>> {
 
 /// Row 11.
 pub fn fastcgi<'m>(scope: &Scope<'m>) -> Option<Fault<'m>> {
-    match scope.value("fastcgi_keep_conn") {
-        Ok(Some("on")) => None,
-        Ok(_) => Some(Fault::Found {
+    match scope.says("fastcgi_keep_conn", "on") {
+        Ok(true) => None,
+        Ok(false) => Some(Fault::Found {
             message: "fastcgi_keep_conn is off".to_owned(),
             remedy: "`fastcgi_keep_conn on;` where the requests are passed".to_owned(),
             most: None,
