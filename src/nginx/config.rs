@@ -142,6 +142,8 @@ pub struct Model {
     pub problems: Vec<Problem>,
     /// `map`, `geo` and `split_clients` blocks of `http` by the variable they define: where they stand in `main`.
     tables: OnceLock<HashMap<String, Vec<(usize, usize)>>>,
+    /// Names of places for [`settings::identity`].
+    names: OnceLock<settings::Names>,
 }
 
 impl Model {

@@ -39,7 +39,7 @@ use super::config_common::view;
 use crate::evidence::{Source, Strength};
 use crate::finding::Severity;
 use crate::nginx::config::serving;
-use crate::nginx::config::settings::title;
+use crate::nginx::config::settings::{identity, title};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -59,7 +59,7 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     for scope in serving::file_places(view.model) {
         let Some(own) = scope.own() else { continue };
         let here = title(&scope);
-        let key = format!("place:{here}");
+        let key = format!("place:{}", identity(view.model, &scope));
         // An include that was not seen and may set it is reported where gzip itself is judged.
         if scope.says("gzip_static", "always") != Ok(true) {
             continue;

@@ -74,6 +74,14 @@ fn what_was_not_seen_leaves_it_open() {
         &server("include proxy_params; proxy_http_version 1.1; proxy_set_header Connection '';"),
     );
     assert!(closed.is_empty());
+    let upstreams = format!("include upstreams.d/*.conf; {}", server(""));
+    let named = |name: &str| messages(old(), &upstreams.replace("backend", name));
+    assert_eq!(
+        named("api"),
+        ["proxy_pass → api: whether that is an upstream block which keeps connections cannot be told: include upstreams.d/*.conf was not seen"]
+    );
+    assert!(named("127.0.0.1:80")[0].contains("a bare address keeps none"));
+    assert!(messages(old(), &server("")).iter().all(|told| !told.contains("cannot be told")));
     let text = "http { upstream u { include servers; } server { location / { proxy_pass http://u; } } }";
     assert_eq!(verdict(&with(old(), text), ID), "undetermined");
 }
