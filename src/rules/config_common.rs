@@ -105,11 +105,12 @@ impl<'a> View<'a> {
     }
 
     /// Whether upstreams keep connections without being told (since 1.29.7). `None` where neither the program's data nor its
-    /// version tells.
+    /// version tells: freenginx, which left nginx before, has numbers of its own.
     pub fn keeps_by_default(&self) -> Option<bool> {
         const SINCE: Version = Version(1, 29, 7);
         let shown = self.nginx.features.get("upstream_keepalive_default").and_then(|held| held.value);
-        shown.or_else(|| self.version.map(|version| version >= SINCE))
+        let own_numbers = |version: &Version| self.family == Family::Freenginx && *version >= SINCE;
+        shown.or_else(|| Some(self.version.filter(|version| !own_numbers(version))? >= SINCE))
     }
 
     /// What a rule returns that has looked at all that was read: half a configuration without a fault is not passed.

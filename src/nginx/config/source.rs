@@ -309,12 +309,12 @@ fn parent(path: &str) -> &str {
     }
 }
 
-/// The files of a dump, or `None` if the text is not one. What nginx says before the first header is passed over.
+/// The files of a dump, or `None` if the text is not one. What is said before the first header is passed over.
 fn dump(bytes: &[u8]) -> Option<Vec<Text>> {
-    let first = bytes.split(|b| *b == b'\n').find(|line| {
-        let said = line.starts_with(b"nginx: ") || line.starts_with(b"angie: ");
-        !said && !line.iter().all(u8::is_ascii_whitespace)
-    })?;
+    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
+    let first = bytes
+        .split(|b| *b == b'\n')
+        .find(|line| !is_said(line) && !line.iter().all(u8::is_ascii_whitespace))?;
     header(first)?;
     let mut out: Vec<Text> = Vec::new();
     for line in bytes.split_inclusive(|b| *b == b'\n') {
@@ -325,6 +325,20 @@ fn dump(bytes: &[u8]) -> Option<Vec<Text>> {
         }
     }
     Some(out)
+}
+
+/// Whether a line is one of those that come before a dump and are no part of it: what nginx says of its test, a line of its
+/// log (`2026/11/30 12:00:00 [warn] …`), what `kubectl exec` says of the container it takes.
+fn is_said(line: &[u8]) -> bool {
+    const STARTS: [&[u8]; 4] =
+        [b"nginx: ", b"angie: ", b"Defaulted container \"", b"Defaulting container name to "];
+    const DATED: &[u8] = b"0000/00/00 00:00:00 [";
+    let is_dated = line.len() > DATED.len()
+        && line.iter().zip(DATED).all(|(byte, want)| match want {
+            b'0' => byte.is_ascii_digit(),
+            _ => byte == want,
+        });
+    is_dated || STARTS.iter().any(|start| line.starts_with(start))
 }
 
 fn header(line: &[u8]) -> Option<String> {
@@ -398,6 +412,19 @@ mod tests {
         );
         assert_eq!(names(source.include("/gone/*")), Vec::<String>::new());
         assert_eq!(source.include("/etc/nginx/mime.types"), Found::Missing("not in the dump".to_owned()));
+        for before in [
+            "\u{feff}",
+            "\u{feff}\r\nnginx: configuration file /etc/nginx/nginx.conf test is successful\r\n",
+            "2026/11/30 12:00:00 [warn] 7#7: conflicting server name \"x\" on 0.0.0.0:80, ignored\n",
+            "2026/11/30 12:00:00 [notice] 7#7: using the \"epoll\" event method\n",
+            "Defaulted container \"nginx\" out of: nginx, sidecar\n",
+        ] {
+            std::fs::write(&path, format!("{before}{text}")).unwrap();
+            let (source, main) = Source::open(&path, None, 32 << 20).unwrap();
+            assert!(source.is_dump() && main.1 == b"main;\n\n", "{before:?}");
+        }
+        std::fs::write(&path, format!("user x;\n{text}")).unwrap();
+        assert!(!Source::open(&path, None, 32 << 20).unwrap().0.is_dump());
         std::fs::write(&path, "# configuration files of ours\nmain;").unwrap();
         assert!(!Source::open(&path, None, 32 << 20).unwrap().0.is_dump());
     }
