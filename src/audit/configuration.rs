@@ -1,7 +1,9 @@
 //! A configuration held beside the build that is to read it.
 
 use super::Options;
-use crate::facts::{Config, ConfigChoice, ConfigureArgument, DynamicModule, Facts, Kind, Nginx, Problem, Product};
+use crate::facts::{
+    Config, ConfigChoice, ConfigureArgument, DynamicModule, Facts, Kind, Nginx, Problem, Product,
+};
 use crate::image::linkage;
 use crate::image::pointers::Pointers;
 use crate::image::symbols::Symbols;
@@ -220,7 +222,8 @@ mod tests {
     fn directory() -> tempfile::TempDir {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("nginx.conf"), LINES).unwrap();
-        std::fs::write(directory.path().join("text.so"), "version https://git-lfs.example\n".repeat(4)).unwrap();
+        std::fs::write(directory.path().join("text.so"), "version https://git-lfs.example\n".repeat(4))
+            .unwrap();
         std::fs::write(directory.path().join("empty.so"), "").unwrap();
         directory
     }
@@ -250,8 +253,7 @@ mod tests {
         let text = directory.path().join("v.txt");
         let arguments = format!("configure arguments: --prefix={}\n", directory.path().display());
         std::fs::write(&text, format!("nginx version: nginx/1.22.1\n{arguments}")).unwrap();
-        let options =
-            Options { nginx_conf: Some(directory.path().join("nginx.conf")), ..Options::default() };
+        let options = Options { nginx_conf: Some(directory.path().join("nginx.conf")), ..Options::default() };
         let facts = super::super::audit(&Subject::new(text, Origin::File), &options);
         let modules = facts.nginx.unwrap().dynamic_modules;
         assert_eq!(modules.len(), 3);

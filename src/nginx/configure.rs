@@ -209,7 +209,8 @@ mod tests {
             ]
         );
         assert_eq!(last_value(&parse("--a=1 --a=2 --b").list, "--a"), Some("2"));
-        let list = parse("--with-x --add-module=a --with-cc-opt=-O2 --add-module=b --with-cc-opt= --with-x").list;
+        let list =
+            parse("--with-x --add-module=a --with-cc-opt=-O2 --add-module=b --with-cc-opt= --with-x").list;
         let shown = |a: &&ConfigureArgument| format!("{}={}", a.name, a.value.as_deref().unwrap_or("-"));
         let shown: Vec<String> = in_force(&list).iter().map(shown).collect();
         assert_eq!(shown, ["--add-module=a", "--add-module=b", "--with-cc-opt=", "--with-x=-"]);

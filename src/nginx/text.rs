@@ -222,7 +222,10 @@ pub fn openssl(text: &str) -> OpenSsl {
     let (built, running) = match text.split_once("running with ") {
         Some((built, running)) => {
             let running = running.trim();
-            (built.trim_end().trim_end_matches(['(', ',']).trim(), running.strip_suffix(')').or(Some(running)))
+            (
+                built.trim_end().trim_end_matches(['(', ',']).trim(),
+                running.strip_suffix(')').or(Some(running)),
+            )
         }
         None => (text.trim(), None),
     };
@@ -284,10 +287,7 @@ mod tests {
         );
         let aws = "OpenSSL 1.1.1 (compatible; AWS-LC 1.35.1)";
         assert_eq!(openssl(aws), OpenSsl { built: Some("AWS-LC 1.35.1".into()), running: None });
-        assert_eq!(
-            openssl(&format!("{aws} (running with {aws})")),
-            want("AWS-LC 1.35.1", "AWS-LC 1.35.1")
-        );
+        assert_eq!(openssl(&format!("{aws} (running with {aws})")), want("AWS-LC 1.35.1", "AWS-LC 1.35.1"));
     }
 
     #[test]

@@ -2,9 +2,10 @@
 
 use super::check::{Context, Draft, Outcome};
 use crate::facts::{Linkage, Nginx};
+use crate::nginx::catalogue;
 use crate::nginx::config::{Directive, Model, Place};
 use crate::nginx::version::{Family, Version, family, nginx_version};
-use crate::nginx::{catalogue, vocabulary};
+use crate::nginx::vocabulary::{self, Needs};
 use std::collections::HashSet;
 
 /// The rules that need a configuration.
@@ -83,6 +84,18 @@ impl<'a> View<'a> {
         // `--with-stream=dynamic` makes one file of all modules of that part.
         let part = file_of(module).strip_suffix(".so").map(str::to_owned).unwrap_or_default();
         self.has(module) == Some(false) && (dynamic(module) || dynamic(&part))
+    }
+
+    /// What a directive of a module in the build needs besides, where that is certainly not there.
+    pub fn lacks(&self, module: &str, directive: &str) -> Option<Needs> {
+        let needs = vocabulary::needs(module, directive)?;
+        let lacking = match needs {
+            Needs::OneOf(modules) => modules.iter().all(|module| self.has(module) == Some(false)),
+            Needs::Without(option) => {
+                self.nginx.configure_arguments.iter().flatten().any(|argument| argument.name == option)
+            }
+        };
+        lacking.then_some(needs)
     }
 
     fn loaded_names(&self) -> impl Iterator<Item = &'a str> {

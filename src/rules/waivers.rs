@@ -80,10 +80,7 @@ fn applies(waiver: &Waiver, context: &Context<'_>, draft: &Draft<'_>, whole: &st
         .as_ref()
         .is_none_or(|pattern| target_matches(&pattern.value, &facts.path, facts.member.as_deref()));
     let module = waiver.module.as_ref().is_none_or(|pattern| {
-        draft
-            .module
-            .as_deref()
-            .is_some_and(|name| module_matches(&pattern.value, name))
+        draft.module.as_deref().is_some_and(|name| module_matches(&pattern.value, name))
     });
     let function = waiver.function.as_ref().is_none_or(|pattern| {
         !draft.functions.is_empty() && draft.functions.iter().all(|name| pattern.value.matches(name))

@@ -81,9 +81,8 @@ impl<'m> Scope<'m> {
 
     /// The block of those around the place in which a directive stands, with the blocks around that.
     pub fn around(&self, directive: &Directive) -> Option<Self> {
-        let holds =
-            |block: &&'m Directive| block.children().iter().any(|child| std::ptr::eq(child, directive));
-        let end = self.blocks.iter().rposition(|block| holds(&block))? + 1;
+        let holds = |block: &Directive| block.children().iter().any(|child| std::ptr::eq(child, directive));
+        let end = self.blocks.iter().rposition(|block| holds(block))? + 1;
         Some(Self { blocks: self.blocks.get(..end)?.to_vec(), indexes: self.indexes.get(..end)?.to_vec() })
     }
 
@@ -253,7 +252,8 @@ fn surroundings(scope: &Scope<'_>) -> String {
         list.dedup();
     }
     let inner = scope.blocks.iter().skip(2);
-    let mut inner: Vec<String> = inner.map(|block| format!("{} {}", block.name, block.args.join(" "))).collect();
+    let mut inner: Vec<String> =
+        inner.map(|block| format!("{} {}", block.name, block.args.join(" "))).collect();
     // A location of the server itself is told by its title.
     inner.retain(|_| scope.blocks.len() > 3);
     let parts = [("listen", listens), ("names", names), ("in", inner)];

@@ -85,7 +85,9 @@ fn types_compressed_already_are_a_warning_of_their_own() {
 
 #[test]
 fn servers_of_one_name_have_fingerprints_of_their_own() {
-    let of = |listen: &str, inner: &str| format!("server {{ listen {listen}; server_name x; {inner} location / {{ }} }}");
+    let of = |listen: &str, inner: &str| {
+        format!("server {{ listen {listen}; server_name x; {inner} location / {{ }} }}")
+    };
     let on = "gzip on; gzip_types text/css;";
     let prints = |text: &str| -> Vec<String> {
         found(old(), text).into_iter().map(|finding| finding.fingerprint).collect()

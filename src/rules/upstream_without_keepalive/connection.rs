@@ -82,7 +82,8 @@ pub fn proxy<'m>(view: &View<'m>, scope: &Scope<'m>, new: bool) -> Option<Fault<
         ),
         None => format!("{needs_version}`proxy_set_header Connection \"\";` in the location or outside it"),
     };
-    let found = |word, message: String, remedy: String| Some(Fault::Found { word, message, remedy, most: None });
+    let found =
+        |word, message: String, remedy: String| Some(Fault::Found { word, message, remedy, most: None });
     match header {
         Header::Client(line) => Some(Fault::Found {
             word: "client",
@@ -152,7 +153,9 @@ pub fn proxy<'m>(view: &View<'m>, scope: &Scope<'m>, new: bool) -> Option<Fault<
             ),
             clear(Some(inner)),
         ),
-        Header::Default(None) => found("default", "Connection is `close`, the default".to_owned(), clear(None)),
+        Header::Default(None) => {
+            found("default", "Connection is `close`, the default".to_owned(), clear(None))
+        }
         Header::Unknown(why) => Some(Fault::Open(why)),
         Header::Hidden(include) => Some(Fault::Hidden(include)),
     }

@@ -102,13 +102,11 @@ fn targets<'m>(
     let hidden = scope.blocks.first().and_then(|http| settings::unseen(http, "upstream"));
     let named = |host: &str, origin: Origin| {
         let name = without_port(host);
-        match upstreams.get(&name.to_ascii_lowercase()).copied() {
-            Some(block) => (Target::Upstream(block), block.first().to_owned()),
-            None => {
-                let hidden = hidden.filter(|_| may_be_a_name(name));
-                (hidden.map_or(Target::Address(origin), Target::Hidden), host.to_owned())
-            }
+        if let Some(block) = upstreams.get(&name.to_ascii_lowercase()).copied() {
+            return (Target::Upstream(block), block.first().to_owned());
         }
+        let hidden = hidden.filter(|_| may_be_a_name(name));
+        (hidden.map_or(Target::Address(origin), Target::Hidden), host.to_owned())
     };
     if !host.contains('$') {
         return vec![named(host, Origin::Literal)];

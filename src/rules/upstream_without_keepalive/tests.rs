@@ -78,7 +78,9 @@ fn what_was_not_seen_leaves_it_open() {
     let named = |name: &str| messages(old(), &upstreams.replace("backend", name));
     assert_eq!(
         named("api"),
-        ["proxy_pass → api: whether that is an upstream block which keeps connections cannot be told: include upstreams.d/*.conf was not seen"]
+        [
+            "proxy_pass → api: whether that is an upstream block which keeps connections cannot be told: include upstreams.d/*.conf was not seen"
+        ]
     );
     assert!(named("127.0.0.1:80")[0].contains("a bare address keeps none"));
     assert!(messages(old(), &server("")).iter().all(|told| !told.contains("cannot be told")));
@@ -124,7 +126,9 @@ fn prints(facts: &crate::facts::Facts) -> Vec<String> {
 #[test]
 fn places_and_causes_have_fingerprints_of_their_own() {
     let server = |listen: u16, more: &str| {
-        format!("server {{ listen {listen}; server_name x; location / {{ {more} proxy_pass http://backend; }} }}")
+        format!(
+            "server {{ listen {listen}; server_name x; location / {{ {more} proxy_pass http://backend; }} }}"
+        )
     };
     let of = |servers: &str| prints(&with(old(), &format!("http {{ {UPSTREAM}\n {servers} }}")));
     let both = of(&format!("{}{}", server(80, ""), server(443, "")));
