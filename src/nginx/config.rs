@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::OnceLock;
 
+mod dump;
 pub mod history;
 pub mod lexer;
 mod reader;

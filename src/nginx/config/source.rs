@@ -1,5 +1,6 @@
 //! Where the text of a configuration comes from: files below the directory of the main one, or the dump of `nginx -T`.
 
+use super::dump;
 use crate::image::confined::{self, Directory};
 use globset::{GlobBuilder, GlobMatcher};
 use std::fs::File;
@@ -10,8 +11,6 @@ use std::path::{Path, PathBuf};
 const MAX_MATCHES: usize = 4096;
 /// Most entries of one directory looked at.
 const MAX_ENTRIES: usize = 65_536;
-/// Begins each file in a dump (`src/core/nginx.c`).
-const HEADER: &str = "# configuration file ";
 
 /// A file's path, as nginx would name it, and its bytes.
 pub type Text = (String, Vec<u8>);
@@ -57,7 +56,7 @@ impl Source {
         let mut left = most;
         let bytes =
             read(file, &mut left)?.ok_or_else(|| format!("more than {most} bytes of configuration"))?;
-        if let Some(texts) = dump(&bytes) {
+        if let Some(texts) = dump::files(&bytes) {
             let Some(main) = texts.first().cloned() else { return Err("the dump holds no file".to_owned()) };
             let directory = parent(&main.0).to_owned();
             return Ok((Self { kind: Kind::Dump(texts), directory, left }, main));
@@ -307,46 +306,6 @@ fn parent(path: &str) -> &str {
         Some((directory, _)) => directory,
         None => "",
     }
-}
-
-/// The files of a dump, or `None` if the text is not one. What is said before the first header is passed over.
-fn dump(bytes: &[u8]) -> Option<Vec<Text>> {
-    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
-    let first = bytes
-        .split(|b| *b == b'\n')
-        .find(|line| !is_said(line) && !line.iter().all(u8::is_ascii_whitespace))?;
-    header(first)?;
-    let mut out: Vec<Text> = Vec::new();
-    for line in bytes.split_inclusive(|b| *b == b'\n') {
-        if let Some(path) = header(line) {
-            out.push((path, Vec::new()));
-        } else if let Some((_, text)) = out.last_mut() {
-            text.extend_from_slice(line);
-        }
-    }
-    Some(out)
-}
-
-/// Whether a line is one of those that come before a dump and are no part of it: what nginx says of its test, a line of its
-/// log (`2026/11/30 12:00:00 [warn] …`), what `kubectl exec` says of the container it takes.
-fn is_said(line: &[u8]) -> bool {
-    const STARTS: [&[u8]; 4] =
-        [b"nginx: ", b"angie: ", b"Defaulted container \"", b"Defaulting container name to "];
-    const DATED: &[u8] = b"0000/00/00 00:00:00 [";
-    let is_dated = line.len() > DATED.len()
-        && line.iter().zip(DATED).all(|(byte, want)| match want {
-            b'0' => byte.is_ascii_digit(),
-            _ => byte == want,
-        });
-    is_dated || STARTS.iter().any(|start| line.starts_with(start))
-}
-
-fn header(line: &[u8]) -> Option<String> {
-    let rest = line.strip_prefix(HEADER.as_bytes())?;
-    let rest = rest.strip_suffix(b"\n").unwrap_or(rest);
-    let rest = rest.strip_suffix(b"\r").unwrap_or(rest);
-    let path = rest.strip_suffix(b":")?;
-    (!path.is_empty()).then(|| String::from_utf8_lossy(path).into_owned())
 }
 
 #[cfg(test)]
