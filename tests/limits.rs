@@ -114,6 +114,23 @@ fn findings_are_kept_to_the_limit_and_the_worst_stay() {
 }
 
 #[test]
+fn documents_of_another_schema_are_refused_whatever_they_hold() {
+    let folder = workshop();
+    let target = testdata("dwarf/gcc12-O2");
+    let saved = folder.path().join("saved.json");
+    let (target, saved) = (target.to_str().unwrap(), saved.to_str().unwrap());
+    for targets in ["[]", "[{}]"] {
+        std::fs::write(saved, format!("{{\"schema\": \"flagaudit/inspect/2\", \"targets\": {targets}}}"))
+            .unwrap();
+        let refused = run(["check", "--baseline", saved, target]);
+        assert_eq!(refused.status, 2, "{}", refused.stderr);
+        assert!(refused.stderr.contains("\"flagaudit/inspect/2\" is no document"), "{}", refused.stderr);
+    }
+    std::fs::write(saved, "{\"schema\": \"flagaudit/check/1\", \"targets\": []}").unwrap();
+    assert!(run(["check", "--baseline", saved, target]).status < 2);
+}
+
+#[test]
 fn documents_are_read_to_the_limit() {
     let folder = workshop();
     let target = testdata("dwarf/gcc12-O2");

@@ -170,6 +170,8 @@ pub(super) fn resolved(subject: &Subject, facts: &mut Facts, options: &Options) 
         .nginx
         .iter()
         .flat_map(|nginx| &nginx.dynamic_modules)
+        // What could not be read needs nothing that is known.
+        .filter(|module| module.name.is_some())
         .map(|module| PathBuf::from(&module.path))
         .filter(|path| path.is_absolute())
         .collect();

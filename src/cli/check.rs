@@ -274,19 +274,21 @@ impl Baseline {
         let saved: Saved = serde_json::from_slice(&bytes).with_context(place)?;
         let mut known = Vec::new();
         let mut without_units = false;
+        // A document of another kind is refused whatever it holds.
+        let judged = match saved.schema.as_str() {
+            "flagaudit/check/1" => true,
+            "flagaudit/inspect/1" => false,
+            other => bail!("{}: {other:?} is no document of inspect or check", place()),
+        };
         for target in saved.targets {
-            match saved.schema.as_str() {
-                "flagaudit/check/1" => {
-                    let findings = target.get("findings").cloned().unwrap_or_default();
-                    known.extend(serde_json::from_value::<Vec<Finding>>(findings).with_context(place)?);
-                }
-                "flagaudit/inspect/1" => {
-                    let facts: Facts = serde_json::from_value(target).with_context(place)?;
-                    without_units |= facts.units.is_none() && facts.unit_count > 0;
-                    let policy = policy.for_target(&TargetKey::of(&facts));
-                    known.extend(rules::judge(&facts, &policy, today).findings);
-                }
-                other => bail!("{}: {other:?} is no document of inspect or check", place()),
+            if judged {
+                let findings = target.get("findings").cloned().unwrap_or_default();
+                known.extend(serde_json::from_value::<Vec<Finding>>(findings).with_context(place)?);
+            } else {
+                let facts: Facts = serde_json::from_value(target).with_context(place)?;
+                without_units |= facts.units.is_none() && facts.unit_count > 0;
+                let policy = policy.for_target(&TargetKey::of(&facts));
+                known.extend(rules::judge(&facts, &policy, today).findings);
             }
         }
         if without_units {

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::OnceLock;
 
+mod dump;
 pub mod history;
 pub mod lexer;
 mod reader;
@@ -67,6 +68,12 @@ impl Directive {
     /// The first argument, or an empty text.
     pub fn first(&self) -> &str {
         self.args.first().map(String::as_str).unwrap_or_default()
+    }
+
+    /// Whether its value is that word of a switch or an enumeration, which nginx compares without regard to case
+    /// (`ngx_conf_set_flag_slot`, `ngx_conf_set_enum_slot`).
+    pub fn says(&self, word: &str) -> bool {
+        self.first().eq_ignore_ascii_case(word)
     }
 
     /// The directives in its block.
@@ -136,6 +143,8 @@ pub struct Model {
     pub problems: Vec<Problem>,
     /// `map`, `geo` and `split_clients` blocks of `http` by the variable they define: where they stand in `main`.
     tables: OnceLock<HashMap<String, Vec<(usize, usize)>>>,
+    /// Names of places for [`settings::identity`].
+    names: OnceLock<settings::Names>,
 }
 
 impl Model {

@@ -7,6 +7,7 @@
 
 use super::catalogue;
 use crate::facts::ConfigureArgument;
+use std::collections::HashSet;
 
 /// The arguments, and what was odd about the text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -117,6 +118,21 @@ fn looks_like_configure_option(name: &str) -> bool {
         || name.ends_with("-path")
 }
 
+/// Options that `configure` adds up; of every other one that is given twice the last counts (`auto/options`).
+const ADDED_UP: [&str; 2] = ["--add-module", "--add-dynamic-module"];
+
+/// The arguments in force, in their order: those that no later one replaces.
+pub fn in_force(arguments: &[ConfigureArgument]) -> Vec<&ConfigureArgument> {
+    let mut later = HashSet::new();
+    let mut list: Vec<&ConfigureArgument> = arguments
+        .iter()
+        .rev()
+        .filter(|a| later.insert(a.name.as_str()) || ADDED_UP.contains(&a.name.as_str()))
+        .collect();
+    list.reverse();
+    list
+}
+
 /// The value in force of an option that replaces earlier ones. `None` if it was not given.
 pub fn last_value<'a>(arguments: &'a [ConfigureArgument], name: &str) -> Option<&'a str> {
     arguments.iter().rev().find(|a| a.name == name)?.value.as_deref()
@@ -193,6 +209,11 @@ mod tests {
             ]
         );
         assert_eq!(last_value(&parse("--a=1 --a=2 --b").list, "--a"), Some("2"));
+        let list =
+            parse("--with-x --add-module=a --with-cc-opt=-O2 --add-module=b --with-cc-opt= --with-x").list;
+        let shown = |a: &&ConfigureArgument| format!("{}={}", a.name, a.value.as_deref().unwrap_or("-"));
+        let shown: Vec<String> = in_force(&list).iter().map(shown).collect();
+        assert_eq!(shown, ["--add-module=a", "--add-module=b", "--with-cc-opt=", "--with-x=-"]);
     }
 
     #[test]

@@ -111,9 +111,10 @@ fn replaced(arguments: &[ConfigureArgument]) -> Option<String> {
 }
 
 /// A word that stands for others, which may hold a `-O`: a file of options (`@FILE`), a variable that `make` or the shell
-/// replaces. Before the last `-O` it does not matter.
+/// replaces, the output of a command. Before the last `-O` it does not matter.
 fn open_word(flags: &[String]) -> Option<&str> {
-    let open = |flag: &&String| flag.starts_with('@') || flag.contains("$(") || flag.contains("${");
+    let open =
+        |flag: &&String| flag.starts_with('@') || ["$(", "${", "`"].iter().any(|mark| flag.contains(mark));
     let last = flags.iter().rposition(|flag| open(&flag))?;
     let after = flags.get(last + 1..).unwrap_or_default();
     declared_level(after).is_none().then(|| flags.get(last).map(String::as_str)).flatten()
@@ -306,7 +307,9 @@ mod tests {
 
     #[test]
     fn words_that_stand_for_others_leave_the_level_open() {
-        for opt in ["'-O2 @/etc/flags'", "'$(OPT) -g'", "'-O2 ${EXTRA}'", "$(OPT)"] {
+        for opt in
+            ["'-O2 @/etc/flags'", "'$(OPT) -g'", "'-O2 ${EXTRA}'", "$(OPT)", "'-O2 `cat opt`'", "`opt`"]
+        {
             let said = read(&format!("--with-cc-opt={opt}"), V1_22, GCC);
             assert_eq!(said.level, Level::Unknown, "{opt}");
             assert!(said.why.contains("stands for words"), "{}", said.why);
@@ -316,6 +319,7 @@ mod tests {
             Level::O2,
             "the last -O comes after them"
         );
+        assert_eq!(level("--with-cc-opt='`cat opt` -O2'", V1_22, GCC), Level::O2);
         assert_eq!(level("--with-cc-opt='-O2 -Wl,-rpath,$ORIGIN -DX=a@b'", V1_22, GCC), Level::O2);
     }
 

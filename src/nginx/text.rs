@@ -221,14 +221,24 @@ fn begins_a_part(line: &str) -> bool {
 pub fn openssl(text: &str) -> OpenSsl {
     let (built, running) = match text.split_once("running with ") {
         Some((built, running)) => {
-            (built.trim_end().trim_end_matches(['(', ',']).trim(), Some(running.trim().trim_end_matches(')')))
+            let running = running.trim();
+            (
+                built.trim_end().trim_end_matches(['(', ',']).trim(),
+                running.strip_suffix(')').or(Some(running)),
+            )
         }
         None => (text.trim(), None),
     };
     OpenSsl { built: library_version(built), running: running.and_then(library_version) }
 }
 
+/// Names in `(compatible; NAME VERSION)`, behind the version of OpenSSL that forks say they are like.
+const COMPATIBLE: &str = "(compatible; ";
+
 fn library_version(text: &str) -> Option<String> {
+    if let Some((_, fork)) = text.split_once(COMPATIBLE) {
+        return Some(fork.trim_end_matches(')').trim().to_owned()).filter(|fork| !fork.is_empty());
+    }
     let mut words = text.split_whitespace();
     let name = words.next()?;
     let version = words.next().filter(|word| word.starts_with(|c: char| c.is_ascii_digit()));
@@ -271,6 +281,13 @@ mod tests {
         );
         assert_eq!(openssl("LibreSSL 3.8.2").built.as_deref(), Some("LibreSSL 3.8.2"));
         assert_eq!(openssl("BoringSSL").built.as_deref(), Some("BoringSSL"));
+        assert_eq!(
+            openssl("OpenSSL 1.1.1 (compatible; BoringSSL) (running with BoringSSL)"),
+            want("BoringSSL", "BoringSSL")
+        );
+        let aws = "OpenSSL 1.1.1 (compatible; AWS-LC 1.35.1)";
+        assert_eq!(openssl(aws), OpenSsl { built: Some("AWS-LC 1.35.1".into()), running: None });
+        assert_eq!(openssl(&format!("{aws} (running with {aws})")), want("AWS-LC 1.35.1", "AWS-LC 1.35.1"));
     }
 
     #[test]

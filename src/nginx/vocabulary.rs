@@ -32,6 +32,34 @@ pub fn modules_of(directive: &str) -> &'static [&'static str] {
     VOCABULARY.owners.get(directive).map(Vec::as_slice).unwrap_or_default()
 }
 
+/// What a directive needs besides its own module: the sources hold it under an `#if`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needs {
+    /// One of these modules.
+    OneOf(&'static [&'static str]),
+    /// That this configure argument is not given.
+    Without(&'static str),
+}
+
+/// What a directive of a module needs besides the module (`NGX_HTTP_SSL`, `NGX_STREAM_SSL`, `NGX_HTTP_CACHE`).
+pub fn needs(symbol: &str, directive: &str) -> Option<Needs> {
+    let (part, rest) = symbol.strip_prefix("ngx_")?.strip_suffix("_module")?.split_once('_')?;
+    let rest = directive
+        .strip_prefix(rest)
+        .filter(|_| matches!(rest, "proxy" | "grpc" | "fastcgi" | "uwsgi" | "scgi"))?;
+    match part {
+        // HTTP/3 brings TLS along.
+        "http" if rest.starts_with("_ssl_") => {
+            Some(Needs::OneOf(&["ngx_http_ssl_module", "ngx_http_v3_module"]))
+        }
+        "http" if rest.starts_with("_cache") || rest == "_no_cache" => {
+            Some(Needs::Without("--without-http-cache"))
+        }
+        "stream" if rest.starts_with("_ssl") => Some(Needs::OneOf(&["ngx_stream_ssl_module"])),
+        _ => None,
+    }
+}
+
 /// Whether directives read from a program can be those of the module of that symbol: all of them are known to be its
 /// own, and it has none only if the module never has.
 pub(super) fn fits(symbol: &str, read: &[String]) -> bool {
@@ -48,6 +76,28 @@ mod tests {
     fn every_module_of_the_vocabulary_is_in_the_catalogue() {
         for module in VOCABULARY.modules.keys() {
             assert!(catalogue::known(module).is_some(), "{module}");
+        }
+    }
+
+    #[test]
+    fn what_directives_need() {
+        let ssl = Some(Needs::OneOf(&["ngx_http_ssl_module", "ngx_http_v3_module"]));
+        assert_eq!(needs("ngx_http_grpc_module", "grpc_ssl_name"), ssl);
+        assert_eq!(
+            needs("ngx_http_scgi_module", "scgi_no_cache"),
+            Some(Needs::Without("--without-http-cache"))
+        );
+        assert_eq!(
+            needs("ngx_stream_proxy_module", "proxy_ssl"),
+            Some(Needs::OneOf(&["ngx_stream_ssl_module"]))
+        );
+        for (symbol, name) in [
+            ("ngx_http_proxy_module", "proxy_store"),
+            ("ngx_http_ssl_module", "ssl_certificate"),
+            ("ngx_http_core_module", "open_file_cache"),
+            ("ngx_core_module", "user"),
+        ] {
+            assert_eq!(needs(symbol, name), None, "{name}");
         }
     }
 

@@ -74,6 +74,11 @@ pub fn path_matches(pattern: &Pattern, path: &str) -> bool {
         }
 }
 
+/// Whether a pattern covers a target: its path as given, or its name in a package or image.
+pub fn target_matches(pattern: &Pattern, path: &str, member: Option<&str>) -> bool {
+    path_matches(pattern, path) || member.is_some_and(|member| path_matches(pattern, member))
+}
+
 /// Drops `.` and resolves `..` by the text alone; nothing is looked up. `..` beyond the start is kept.
 fn normalize(path: &str) -> Cow<'_, str> {
     if !path.split('/').any(|part| matches!(part, "." | "..")) && !path.contains("//") {

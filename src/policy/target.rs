@@ -3,7 +3,7 @@
 use super::check::{Checker, Header};
 use super::diagnostic::Diagnostics;
 use super::known::Known;
-use super::matching::path_matches;
+use super::matching::target_matches;
 use super::source::SourceMap;
 use super::tree::{Entry, Table, alone, merge};
 use super::{Policy, TargetMatch};
@@ -62,10 +62,7 @@ impl<'a> TargetKey<'a> {
 impl TargetMatch {
     /// Whether any of what is given matches.
     pub fn matches(&self, key: &TargetKey<'_>) -> bool {
-        let path = self.path.iter().any(|pattern| {
-            path_matches(&pattern.value, key.path)
-                || key.member.is_some_and(|member| path_matches(&pattern.value, member))
-        });
+        let path = self.path.iter().any(|pattern| target_matches(&pattern.value, key.path, key.member));
         let product =
             key.product.is_some_and(|name| self.product.iter().any(|pattern| pattern.value.matches(name)));
         let build = key.build_id.is_some_and(|id| {

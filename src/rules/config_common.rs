@@ -2,9 +2,10 @@
 
 use super::check::{Context, Draft, Outcome};
 use crate::facts::{Linkage, Nginx};
+use crate::nginx::catalogue;
 use crate::nginx::config::{Directive, Model, Place};
 use crate::nginx::version::{Family, Version, family, nginx_version};
-use crate::nginx::{catalogue, vocabulary};
+use crate::nginx::vocabulary::{self, Needs};
 use std::collections::HashSet;
 
 /// The rules that need a configuration.
@@ -85,6 +86,18 @@ impl<'a> View<'a> {
         self.has(module) == Some(false) && (dynamic(module) || dynamic(&part))
     }
 
+    /// What a directive of a module in the build needs besides, where that is certainly not there.
+    pub fn lacks(&self, module: &str, directive: &str) -> Option<Needs> {
+        let needs = vocabulary::needs(module, directive)?;
+        let lacking = match needs {
+            Needs::OneOf(modules) => modules.iter().all(|module| self.has(module) == Some(false)),
+            Needs::Without(option) => {
+                self.nginx.configure_arguments.iter().flatten().any(|argument| argument.name == option)
+            }
+        };
+        lacking.then_some(needs)
+    }
+
     fn loaded_names(&self) -> impl Iterator<Item = &'a str> {
         let loaded = self.model.loaded.iter().filter_map(|loaded| loaded.module.as_ref().ok());
         loaded.flat_map(|module| module.names.iter().map(String::as_str))
@@ -105,11 +118,12 @@ impl<'a> View<'a> {
     }
 
     /// Whether upstreams keep connections without being told (since 1.29.7). `None` where neither the program's data nor its
-    /// version tells.
+    /// version tells: freenginx, which left nginx before, has numbers of its own.
     pub fn keeps_by_default(&self) -> Option<bool> {
         const SINCE: Version = Version(1, 29, 7);
         let shown = self.nginx.features.get("upstream_keepalive_default").and_then(|held| held.value);
-        shown.or_else(|| self.version.map(|version| version >= SINCE))
+        let own_numbers = |version: &Version| self.family == Family::Freenginx && *version >= SINCE;
+        shown.or_else(|| Some(self.version.filter(|version| !own_numbers(version))? >= SINCE))
     }
 
     /// What a rule returns that has looked at all that was read: half a configuration without a fault is not passed.

@@ -116,6 +116,7 @@ impl<'a> Vocabulary<'a> {
         for module in modules.iter().filter(|m| view.has(&m.name) == Some(true)) {
             names.extend(vocabulary::directives_of(&module.name).iter().copied().filter(|name| {
                 why::standing(view, &module.name, name) == crate::nginx::config::history::Standing::There
+                    && view.lacks(&module.name, name).is_none()
             }));
         }
         (!names.is_empty()).then_some(Self { names, owners, is_declared: true })

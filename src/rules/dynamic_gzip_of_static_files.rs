@@ -41,7 +41,7 @@ use super::check::{Context, Draft, Outcome, listed};
 use super::config_common::{View, view};
 use crate::evidence::{Source, Strength};
 use crate::finding::Severity;
-use crate::nginx::config::settings::{Scope, title};
+use crate::nginx::config::settings::{Scope, identity, title};
 use crate::nginx::config::{Directive, Place, serving};
 use crate::wording::plural;
 use std::collections::{BTreeMap, HashSet};
@@ -104,6 +104,10 @@ struct Group<'a> {
     gzip: &'a Directive,
     types: Types,
     level: u32,
+    /// What tells it from other groups, in a finding's identity.
+    word: String,
+    /// The block of the `gzip_types` line; empty where there is none.
+    types_in: String,
     places: Vec<(String, Place)>,
 }
 
@@ -124,11 +128,11 @@ impl<'a> Judge<'a> {
             return;
         }
         let gzip_static = match scope.value("gzip_static") {
-            Ok(value) => value.unwrap_or("off"),
+            Ok(value) => value.is_some_and(|value| !value.eq_ignore_ascii_case("off")),
             Err(include) => return self.hidden(scope, include),
         };
         let gzip = scope.effective("gzip");
-        let line = gzip.one().filter(|line| line.first() == "on");
+        let line = gzip.one().filter(|line| line.says("on"));
         if let (None, Some(include)) = (gzip.one(), gzip.hidden) {
             return self.hidden(scope, include);
         }
@@ -136,13 +140,22 @@ impl<'a> Judge<'a> {
             Ok(types) => types,
             Err(include) => return self.hidden(scope, include),
         };
-        if gzip_static != "off" {
+        if gzip_static {
             return self.compressed_files(scope, line.is_some(), &types);
         }
         let Some(gzip) = line else { return };
         let level = scope.value("gzip_comp_level").ok().flatten().and_then(|n| n.parse().ok()).unwrap_or(1);
-        let key = (gzip.at, types.at, level);
-        let group = self.groups.entry(key).or_insert(Group { gzip, types, level, places: Vec::new() });
+        let model = self.view.model;
+        let group = self.groups.entry((gzip.at, types.at, level)).or_insert_with(|| {
+            // Where both lines stand, which other places that are served change nothing of.
+            let at = |line: Option<&Directive>| {
+                let around = line.and_then(|line| scope.around(line));
+                around.map(|around| identity(model, &around)).unwrap_or_default()
+            };
+            let types_in = at(scope.effective("gzip_types").set.first().copied());
+            let word = format!("{}:{types_in}:{level}", at(Some(gzip)));
+            Group { gzip, types, level, word, types_in, places: Vec::new() }
+        });
         group.places.push((title(scope), own.at));
     }
 
@@ -163,11 +176,12 @@ impl<'a> Judge<'a> {
             if self.looked <= MAX_LOOKED { tree::look(self.view.model, scope, types).ok() } else { None };
         let Some(seen) = seen else { return self.unseen.push(title(scope)) };
         let here = title(scope);
+        let name = identity(self.view.model, scope);
         let mut add = |key: &str, files: &[String], message: String, remedy: &str| {
             if files.is_empty() {
                 return;
             }
-            let mut draft = Draft::violation(format!("{key}:{here}"), message)
+            let mut draft = Draft::violation(format!("{key}:{name}"), message)
                 .at_most(Severity::Warning)
                 .evidence(Strength::Structural, &[])
                 .known(vec![listed(files, 5)])
@@ -211,7 +225,7 @@ impl<'a> Judge<'a> {
         let evidence = |draft: Draft<'a>| draft.evidence(Strength::Structural, &[Source::ModuleTable]);
         if statics.is_empty() {
             self.drafts.push(
-                evidence(Draft::violation("html", "gzip is on for text/html alone, where files are served"))
+                evidence(Draft::violation(format!("html:{}", group.word), "gzip is on for text/html alone, where files are served"))
                     .severity(Severity::Note)
                     .at_most(Severity::Note)
                     .location(at)
@@ -237,8 +251,7 @@ impl<'a> Judge<'a> {
                 "make the .gz files when deploying, then `gzip_static on;` and `gzip_vary on;` where the files are served",
             ),
         };
-        let key =
-            format!("gzip:{}", group.places.first().map(|(title, _)| title.as_str()).unwrap_or_default());
+        let key = format!("gzip:{}", group.word);
         let mut draft =
             evidence(Draft::violation(key, format!("gzip level {level} on static {names}; {state}")))
                 .location(at)
@@ -256,7 +269,7 @@ impl<'a> Judge<'a> {
     fn compressed_already(&mut self, group: &Group<'a>) {
         let (Some(at), Some(bad)) = (group.types.at, group.types.compressed_already()) else { return };
         let location = self.view.model.location(at);
-        let key = format!("types:{bad}");
+        let key = format!("types:{}:{bad}", group.types_in);
         if !self.keys.insert(key.clone()) {
             return;
         }

@@ -3,7 +3,8 @@
 //! # What it checks
 //!
 //! That the configure arguments an nginx server carries hold none of `nginx.configure.forbid`. An entry is a name
-//! (`--with-debug`), a name and value, or a glob over both (`--with-cc-opt=*-O0*`).
+//! (`--with-debug`), a name and value, or a glob over both (`--with-cc-opt=*-O0*`). Of an argument that is given twice the
+//! last counts, as `./configure` has it; only `--add-module` and `--add-dynamic-module` add up.
 //!
 //! ```text
 //! error[forbidden-configure-argument]: configured with --with-debug
@@ -34,6 +35,7 @@ use super::check::{Context, Draft, Outcome};
 use super::nginx_common::{argument_matches, held_against, spelt};
 use crate::evidence::{Source, Strength};
 use crate::finding::Severity;
+use crate::nginx::configure::in_force;
 use crate::policy::{At, Pattern};
 
 /// The rule.
@@ -53,8 +55,9 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
         "configure arguments",
         |nginx| nginx.configure_arguments.as_ref(),
         |arguments| {
+            let holding = in_force(arguments);
             let given = |entry: &'a At<Pattern>| {
-                let argument = arguments.iter().find(|argument| argument_matches(&entry.value, argument))?;
+                let argument = holding.iter().find(|argument| argument_matches(&entry.value, argument))?;
                 let text = &entry.value.text;
                 let draft = Draft::violation(
                     format!("argument:{text}"),
@@ -88,6 +91,14 @@ mod tests {
         facts.nginx.as_mut().unwrap().configure_arguments =
             Some(vec![argument("--with-cc-opt", Some("-O2 -O0"))]);
         assert_eq!(only(&facts, &wanted, ID).message, "configured with --with-cc-opt='-O2 -O0'");
+        let replaced = |name: &str| {
+            Some(vec![argument(name, Some("-O0")), argument(name, Some("-O2")), argument("--x", None)])
+        };
+        facts.nginx.as_mut().unwrap().configure_arguments = replaced("--with-cc-opt");
+        assert_passed(&facts, &wanted, ID);
+        wanted.nginx.configure.forbid = vec![glob("--add-module=*-O0*", 61)];
+        facts.nginx.as_mut().unwrap().configure_arguments = replaced("--add-module");
+        assert_eq!(only(&facts, &wanted, ID).message, "configured with --add-module=-O0");
         facts.nginx.as_mut().unwrap().configure_arguments = None;
         assert_eq!(only(&facts, &wanted, ID).status, FindingStatus::Undetermined);
     }

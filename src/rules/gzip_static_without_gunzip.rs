@@ -39,7 +39,7 @@ use super::config_common::view;
 use crate::evidence::{Source, Strength};
 use crate::finding::Severity;
 use crate::nginx::config::serving;
-use crate::nginx::config::settings::title;
+use crate::nginx::config::settings::{identity, title};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -59,14 +59,14 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     for scope in serving::file_places(view.model) {
         let Some(own) = scope.own() else { continue };
         let here = title(&scope);
-        let key = format!("place:{here}");
+        let key = format!("place:{}", identity(view.model, &scope));
         // An include that was not seen and may set it is reported where gzip itself is judged.
-        if scope.value("gzip_static") != Ok(Some("always")) {
+        if scope.says("gzip_static", "always") != Ok(true) {
             continue;
         }
-        match scope.value("gunzip") {
-            Ok(Some("on")) => continue,
-            Ok(_) => {}
+        match scope.says("gunzip", "on") {
+            Ok(true) => continue,
+            Ok(false) => {}
             Err(include) => {
                 drafts.push(view.hidden(key, &format!("{here}: whether gunzip is on"), include));
                 continue;

@@ -4,7 +4,9 @@
 //!
 //! Every dynamic module held against the server (a module file given beside it, or one that the configuration names with
 //! `load_module`): its version must be the server's, its signature must be equal, and it must not be there already. Where
-//! a configuration gives the order of loading, the symbols it needs must be those of the server or of a module before it.
+//! a configuration gives the order of loading, the symbols it needs must be those of the server or of a module before it, and
+//! a file that is no ELF file is refused. Where the file is not to be had, or only the text of `nginx -V` is, the question
+//! stays open.
 //!
 //! ```text
 //! error[incompatible-dynamic-module]: ngx_stream_module.so would not load: not binary compatible (bit 23)
@@ -48,6 +50,9 @@ pub const RULE: Rule = Rule {
     check,
 };
 
+/// What to do where it cannot be told.
+const OPEN: &str = "audit the server's binary where the module files are, or give --root DIR for the file system they are in";
+
 fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     let modules =
         context.facts.nginx.as_ref().map(|nginx| nginx.dynamic_modules.as_slice()).unwrap_or_default();
@@ -80,7 +85,8 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
                     why.unwrap_or("its version or signature cannot be read")
                 ),
             )
-            .severity(Severity::Warning),
+            .severity(Severity::Warning)
+            .remedy(OPEN),
         };
         let draft = match (model, line) {
             (Some(model), Some(line)) => draft.location(model.location(line.at)),
@@ -96,6 +102,9 @@ fn remedy(why: &str) -> String {
     if why.ends_with("is already loaded") {
         return "take the load_module line out: the module is compiled in, or loaded by another line"
             .to_owned();
+    }
+    if why.ends_with("(invalid ELF header)") || why.ends_with("(file too short)") {
+        return "put the module there again: the file is no shared object".to_owned();
     }
     if why.contains("is linked statically") {
         return "compile the module in, or link the server dynamically".to_owned();

@@ -3,7 +3,8 @@
 //! # What it checks
 //!
 //! That the configure arguments an nginx server carries hold each entry of `nginx.configure.require`. An entry is a name
-//! (`--with-threads`), a name and value (`--build=edge`), or a glob over both (`--with-cc-opt=*-O2*`).
+//! (`--with-threads`), a name and value (`--build=edge`), or a glob over both (`--with-cc-opt=*-O2*`). Of an argument that is
+//! given twice the last counts, as `./configure` has it; only `--add-module` and `--add-dynamic-module` add up.
 //!
 //! ```text
 //! error[missing-configure-argument]: --with-threads is not among the configure arguments
@@ -34,6 +35,7 @@ use super::check::{Context, Draft, Outcome};
 use super::nginx_common::{argument_matches, held_against};
 use crate::evidence::{Source, Strength};
 use crate::finding::Severity;
+use crate::nginx::configure::in_force;
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -52,13 +54,17 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
         "configure arguments",
         |nginx| nginx.configure_arguments.as_ref(),
         |arguments| {
+            let holding = in_force(arguments);
             let missing = entries
                 .iter()
-                .filter(|entry| !arguments.iter().any(|argument| argument_matches(&entry.value, argument)));
+                .filter(|entry| !holding.iter().any(|argument| argument_matches(&entry.value, argument)));
             missing
                 .map(|entry| {
                     let text = &entry.value.text;
-                    let message = format!("{text} is not among the configure arguments");
+                    let message = match arguments.iter().find(|a| argument_matches(&entry.value, a)) {
+                        Some(a) => format!("{text}: a later {} replaces the one that is given so", a.name),
+                        None => format!("{text} is not among the configure arguments"),
+                    };
                     Draft::violation(format!("argument:{text}"), message)
                         .evidence(Strength::Declared, &[Source::ConfigureArguments])
                         .policy(&entry.at)
@@ -98,6 +104,21 @@ mod tests {
         let found = only(&facts(), &requires("--with-file-aio"), ID);
         assert_eq!(found.message, "--with-file-aio is not among the configure arguments");
         assert_eq!(found.strength, Strength::Declared);
+    }
+
+    #[test]
+    fn an_argument_that_a_later_one_replaces_does_not_count() {
+        let mut facts = facts();
+        let list = facts.nginx.as_mut().unwrap().configure_arguments.as_mut().unwrap();
+        list.extend([argument("--add-module", Some("a")), argument("--add-module", Some("b"))]);
+        list.push(argument("--with-cc-opt", Some("-g")));
+        let found = only(&facts, &requires("--with-cc-opt=*-O2*"), ID);
+        assert_eq!(
+            found.message,
+            "--with-cc-opt=*-O2*: a later --with-cc-opt replaces the one that is given so"
+        );
+        assert_passed(&facts, &requires("--with-cc-opt=-g"), ID);
+        assert_passed(&facts, &requires("--add-module=a"), ID);
     }
 
     #[test]

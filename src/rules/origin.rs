@@ -7,7 +7,7 @@ use crate::compiler::{Level, Satisfies};
 use crate::evidence::{Scope, Strength};
 use crate::facts::{ConfigureArgument, Nginx, Unit};
 use crate::nginx::bundled_libraries;
-use crate::nginx::configure::last_value;
+use crate::nginx::configure::{in_force, last_value};
 use crate::wording::plural;
 
 /// Different ways of putting it that are shown before the rest is only counted.
@@ -114,15 +114,11 @@ fn is_debug_option(flag: &str) -> bool {
     matches!(flag, "-g" | "-g0" | "-g1" | "-g2" | "-g3" | "-ggdb" | "-ggdb3")
 }
 
-/// Configure arguments in force that hold a `-O`, as nginx prints them (quoted only where they hold a space). Of an argument
-/// given twice the last one counts (`auto/options`).
+/// Configure arguments in force that hold a `-O`, as nginx prints them (quoted only where they hold a space).
 fn optimizing_arguments(arguments: &[ConfigureArgument]) -> Vec<String> {
-    let in_force = |at: usize, name: &str| !arguments.iter().skip(at + 1).any(|later| later.name == name);
-    arguments
-        .iter()
-        .enumerate()
-        .filter(|(at, argument)| is_compiler_option(&argument.name) && in_force(*at, &argument.name))
-        .map(|(_, argument)| argument)
+    in_force(arguments)
+        .into_iter()
+        .filter(|argument| is_compiler_option(&argument.name))
         .filter_map(|argument| {
             let value = argument.value.as_deref()?;
             split_shell(value).iter().any(|word| level_of(word).is_some()).then(|| {

@@ -131,7 +131,8 @@ fn all_that_a_waiver_names_must_match() {
     };
     assert_eq!(status(&|_| ()), FindingStatus::Waived);
     assert_eq!(status(&|one| one.target = Some(glob("objs/*", 101))), FindingStatus::Waived);
-    assert_eq!(status(&|one| one.target = Some(glob("nginx", 101))), FindingStatus::Waived);
+    assert_eq!(status(&|one| one.target = Some(glob("**/nginx", 101))), FindingStatus::Waived);
+    assert_eq!(status(&|one| one.target = Some(glob("nginx", 101))), FindingStatus::Violation);
     assert_eq!(status(&|one| one.target = Some(glob("other", 101))), FindingStatus::Violation);
     assert_eq!(status(&|one| one.module = Some(glob("*", 101))), FindingStatus::Violation);
     assert_eq!(status(&|one| one.upstream = Some(glob("*", 101))), FindingStatus::Violation);
@@ -141,7 +142,7 @@ fn all_that_a_waiver_names_must_match() {
     assert_eq!(status(&|one| one.fingerprint = Some(at("0".into(), 101))), FindingStatus::Violation);
     assert_eq!(status(&|one| one.rule.value = "missing-pie".into()), FindingStatus::Violation);
     let both = |one: &mut crate::policy::Waiver| {
-        one.target = Some(glob("nginx", 101));
+        one.target = Some(glob("**/nginx", 101));
         one.unit = Some(glob("no/such/unit.c", 102));
     };
     assert_eq!(status(&both), FindingStatus::Violation);

@@ -116,12 +116,19 @@ impl<'a> Judge<'a> {
             Target::Unknown(why) => self.push(
                 pair,
                 Draft::undetermined(
-                    format!("pass:{}:{}", settings::title(&pair.scope), pair.shown),
+                    format!("pass:{}:{}", settings::identity(self.view.model, &pair.scope), pair.shown),
                     format!("{passes}: whether connections are reused cannot be told, {why}"),
                 )
                 .remedy("pass to an upstream block by its name")
                 .at_most(Severity::Warning),
             ),
+            Target::Hidden(include) => {
+                let what = format!("{passes}: whether that is an upstream block which keeps connections");
+                let key = format!("address:{}", pair.shown);
+                if self.addresses.insert(key.clone()) {
+                    self.drafts.push(self.view.hidden(key, &what, include));
+                }
+            }
             Target::Address(origin) => self.address(pair, &passes, *origin),
             Target::Upstream(block) => {
                 let pool = self.read.entry(block.at).or_insert_with(|| Rc::new(Pool::read(block)));
@@ -179,7 +186,9 @@ impl<'a> Judge<'a> {
             Protocol::Grpc | Protocol::Memcached => None,
         };
         let name = pool.block.first();
-        let key = format!("pass:{}:{name}", settings::title(&pair.scope));
+        let place = settings::identity(self.view.model, &pair.scope);
+        // Another cause at the same place is another finding.
+        let key = format!("pass:{place}:{name}:{}", fault.as_ref().map_or("lua", Fault::word));
         match fault {
             Some(Fault::Hidden(include)) => {
                 let what = format!("{passes}: whether connections are reused");
@@ -193,7 +202,7 @@ impl<'a> Judge<'a> {
                     .at_most(Severity::Warning);
                 self.push(pair, draft.upstream(name));
             }
-            Some(Fault::Found { message, remedy, most }) => {
+            Some(Fault::Found { message, remedy, most, .. }) => {
                 let mut draft = self.certain(key, format!("{passes}: connections not reused, {message}"));
                 if pair.is_fpm {
                     draft = draft.severity(Severity::Note).at_most(Severity::Note);

@@ -1,8 +1,9 @@
 //! From a draft to findings: severity, waivers, fingerprint.
 
-use super::check::{Context, Draft, Kindness, Message, UnitHit, base_name, unit_matches};
+use super::check::{Context, Draft, Kindness, Message, UnitHit, unit_matches};
 use crate::finding::{Finding, FindingStatus, Severity, UnitRef, WaiverRef, fingerprint};
-use crate::policy::{Pattern, Setting, Waiver, matching};
+use crate::policy::matching::{module_matches, path_matches, target_matches};
+use crate::policy::{Setting, Waiver};
 
 /// Most units listed in one finding; `units_total` counts all.
 const UNITS_LISTED: usize = 50;
@@ -74,26 +75,19 @@ pub fn is_expired(waiver: &Waiver, context: &Context<'_>) -> bool {
 /// Whether everything a waiver names, besides units, matches. What it names and the finding does not have, does not match.
 fn applies(waiver: &Waiver, context: &Context<'_>, draft: &Draft<'_>, whole: &str) -> bool {
     let facts = context.facts;
-    let path = |pattern: &Pattern, path: &str| {
-        matching::path_matches(pattern, path) || pattern.matches(base_name(path))
-    };
-    let target = waiver.target.as_ref().is_none_or(|pattern| {
-        path(&pattern.value, &facts.path)
-            || facts.member.as_deref().is_some_and(|member| path(&pattern.value, member))
-    });
+    let target = waiver
+        .target
+        .as_ref()
+        .is_none_or(|pattern| target_matches(&pattern.value, &facts.path, facts.member.as_deref()));
     let module = waiver.module.as_ref().is_none_or(|pattern| {
-        draft
-            .module
-            .as_deref()
-            .is_some_and(|name| crate::policy::matching::module_matches(&pattern.value, name))
+        draft.module.as_deref().is_some_and(|name| module_matches(&pattern.value, name))
     });
     let function = waiver.function.as_ref().is_none_or(|pattern| {
         !draft.functions.is_empty() && draft.functions.iter().all(|name| pattern.value.matches(name))
     });
-    let file = waiver
-        .file
-        .as_ref()
-        .is_none_or(|pattern| draft.location.as_ref().is_some_and(|place| path(&pattern.value, &place.path)));
+    let file = waiver.file.as_ref().is_none_or(|pattern| {
+        draft.location.as_ref().is_some_and(|place| path_matches(&pattern.value, &place.path))
+    });
     let upstream = waiver
         .upstream
         .as_ref()

@@ -30,9 +30,6 @@ const HANDLERS: [&str; 22] = [
     "passenger_enabled",
 ];
 
-/// Patterns of `rewrite` that match every path.
-const EVERYTHING: [&str; 9] = ["^", ".*", "^.*", "^.*$", "^/", "^/.*$", "^(.*)$", "^/(.*)$", "(.*)"];
-
 /// Places that serve files for want of a content handler: locations, nested ones too (a handler is not inherited), and of
 /// a server without a location for `/` what no other location takes.
 pub fn file_places(model: &Model) -> Vec<Scope<'_>> {
@@ -53,21 +50,55 @@ fn serves_files(scope: &Scope<'_>) -> bool {
     }
 }
 
-/// Whether a block answers every request itself.
+/// Whether a block answers every request itself, or hands it on to another place.
 fn answers_all(block: &Directive) -> bool {
-    block.children().iter().any(|d| {
+    let answers = |d: &Directive| {
         let name = d.name.as_str();
-        let redirects = || {
-            let flag = d.args.get(2).map(String::as_str);
-            let target = d.args.get(1).map(String::as_str).unwrap_or_default();
-            EVERYTHING.contains(&d.first())
-                && (matches!(flag, Some("permanent" | "redirect"))
-                    || ["http://", "https://", "$scheme"].iter().any(|start| target.starts_with(start)))
-        };
-        (name.ends_with("_pass") && name != "auth_basic_pass")
-            || (HANDLERS.contains(&name) && d.first() != "off")
-            || (name == "rewrite" && redirects())
-    })
+        (name.ends_with("_pass") && name != "auth_basic_pass") || (HANDLERS.contains(&name) && !d.says("off"))
+    };
+    // What ends the rewriting above a `rewrite` lets requests stay.
+    let mut rewriting = block.children().iter().take_while(|d| !ends_rewriting(d));
+    block.children().iter().any(answers) || rewriting.any(|d| d.name == "rewrite" && leads_away(d, block))
+}
+
+/// Whether a `rewrite` takes every request away from its block: to the client, or from a location to the one for the new
+/// path.
+fn leads_away(rewrite: &Directive, block: &Directive) -> bool {
+    let flag = rewrite.args.get(2).map(String::as_str);
+    let target = rewrite.args.get(1).map(String::as_str).unwrap_or_default();
+    matches_everything(rewrite.first())
+        && (matches!(flag, Some("permanent" | "redirect"))
+            || ["http://", "https://", "$scheme"].iter().any(|start| target.starts_with(start))
+            || (block.name == "location" && flag != Some("break")))
+}
+
+/// Whether no `rewrite` below a line is run where it is: `break`, and a `rewrite` with that flag, which may
+/// stand in an `if`.
+fn ends_rewriting(line: &Directive) -> bool {
+    match line.name.as_str() {
+        "break" => true,
+        "rewrite" => line.args.get(2).is_some_and(|flag| flag == "break"),
+        "if" => line.children().iter().any(ends_rewriting),
+        _ => false,
+    }
+}
+
+/// Whether a pattern matches every path.
+fn matches_everything(pattern: &str) -> bool {
+    let (rest, is_open) = match pattern.strip_suffix('$') {
+        Some(rest) => (rest, false),
+        None => (pattern, true),
+    };
+    let rest = rest.strip_prefix('^').unwrap_or(rest);
+    let below = rest.strip_prefix('/').unwrap_or(rest);
+    let inner = below.strip_prefix('(').and_then(|group| group.strip_suffix(')')).unwrap_or(below);
+    match inner {
+        "" => is_open,
+        ".*" => true,
+        // A path is never empty; what comes after its first slash is, for `/`.
+        ".+" => below.len() == rest.len(),
+        _ => false,
+    }
 }
 
 /// `deny all` without an exception: nothing is served.
@@ -86,7 +117,7 @@ fn takes_all(location: &Directive) -> bool {
     let words: Vec<&str> = location.args.iter().map(String::as_str).collect();
     match words[..] {
         ["/"] | ["^~", "/"] => true,
-        ["~" | "~*", pattern] => EVERYTHING.contains(&pattern) || pattern == "/",
+        ["~" | "~*", pattern] => matches_everything(pattern),
         _ => false,
     }
 }
@@ -118,5 +149,28 @@ mod tests {
         assert!(served("http { server { location ~ ^/(.*)$ { fastcgi_pass x; } } }").is_empty());
         assert!(served("http { server { include gone; } }").is_empty());
         assert_eq!(served("http { server { rewrite ^/a /b permanent; location / { } } }"), ["location /"]);
+        assert_eq!(served("http { server { location ~ ^/$ { fastcgi_pass x; } } }"), ["server"]);
+    }
+
+    #[test]
+    fn what_a_rewrite_leads_away_is_not_served() {
+        let location = |lines: &str| served(&format!("http {{ server {{ location / {{ {lines} }} }} }}"));
+        for away in
+            ["rewrite ^ /index.php last;", "rewrite ^/(.*) http://x/$1;", "rewrite ^(.+)$ /i.php?q=$1;"]
+        {
+            assert!(location(away).is_empty(), "{away}");
+        }
+        for stays in [
+            "rewrite ^ /index.html break;",
+            "rewrite ^/a/(.*)$ /b/$1 last;",
+            "rewrite ^/$ /index.html last;",
+            "if (-f $request_filename) { break; } rewrite ^ /index.php last;",
+            "rewrite ^/a /b break; rewrite ^ http://x permanent;",
+        ] {
+            assert_eq!(location(stays), ["location /"], "{stays}");
+        }
+        // Of a server it chooses the location anew.
+        let server = "http { server { rewrite ^ /index.html last; location / { } } }";
+        assert_eq!(served(server), ["location /"]);
     }
 }

@@ -1,7 +1,8 @@
 //! What is in force at a place: nginx's inheritance from the outer blocks.
 
-use super::{Body, Directive, Model};
+use super::{Body, Directive, Model, Place};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::rc::Rc;
 
 /// Files of these names are nginx's own examples and hold only directives of one kind; one that was not seen hides
@@ -78,6 +79,13 @@ impl<'m> Scope<'m> {
         self.blocks.iter().rev().copied().find(|block| block.name == name)
     }
 
+    /// The block of those around the place in which a directive stands, with the blocks around that.
+    pub fn around(&self, directive: &Directive) -> Option<Self> {
+        let holds = |block: &Directive| block.children().iter().any(|child| std::ptr::eq(child, directive));
+        let end = self.blocks.iter().rposition(|block| holds(block))? + 1;
+        Some(Self { blocks: self.blocks.get(..end)?.to_vec(), indexes: self.indexes.get(..end)?.to_vec() })
+    }
+
     /// What is in force of a directive: that of the innermost block which has any. Of directives that may stand several
     /// times, an inner block replaces all of the outer ones.
     pub fn effective(&self, name: &str) -> Effective<'m> {
@@ -96,19 +104,29 @@ impl<'m> Scope<'m> {
         self.indexes.iter().flat_map(move |index| index.all(name)).copied()
     }
 
-    /// The value in force of a directive with one argument; `Err` where an include that was not seen may set it.
-    pub fn value(&self, name: &str) -> Result<Option<&'m str>, &'m Directive> {
+    /// The directive in force of those with one argument; `Err` where an include that was not seen may set it.
+    fn line(&self, name: &str) -> Result<Option<&'m Directive>, &'m Directive> {
         let found = self.effective(name);
         match (found.one(), found.hidden) {
-            (Some(directive), _) => Ok(Some(directive.first())),
+            (Some(directive), _) => Ok(Some(directive)),
             (None, Some(hidden)) => Err(hidden),
             (None, None) => Ok(None),
         }
     }
 
+    /// The value in force of a directive with one argument; `Err` where an include that was not seen may set it.
+    pub fn value(&self, name: &str) -> Result<Option<&'m str>, &'m Directive> {
+        Ok(self.line(name)?.map(Directive::first))
+    }
+
+    /// Whether a switch or enumeration is set to that word; `Err` where an include that was not seen may set it.
+    pub fn says(&self, name: &str, word: &str) -> Result<bool, &'m Directive> {
+        Ok(self.line(name)?.is_some_and(|line| line.says(word)))
+    }
+
     /// Whether a switch is `on`, taking one that was not seen for off.
     pub fn is_on(&self, name: &str) -> bool {
-        matches!(self.value(name), Ok(Some("on")))
+        self.says(name, "on") == Ok(true)
     }
 }
 
@@ -171,12 +189,78 @@ pub fn title(scope: &Scope<'_>) -> String {
             let outer = scope.block("location").map(|l| format!(" in location {}", l.args.join(" ")));
             format!("{}{}", own.map(|own| own.name.clone()).unwrap_or_default(), outer.unwrap_or_default())
         }
-        _ => "server".to_owned(),
+        Some(name) => name.to_owned(),
+        None => String::new(),
     };
     match server {
         Some(name) => format!("{what} of {name}"),
         None => what,
     }
+}
+
+/// Names of places that their titles do not tell apart, by the places of the blocks they stand in.
+pub type Names = HashMap<Vec<Place>, String>;
+
+/// What a place is called in a finding's identity: its title and, where another place has the same one, what its server
+/// listens on, all names of that, the locations around the place, and at last a number. No line enters, so that a change
+/// above it makes no other place of it.
+pub fn identity(model: &Model, scope: &Scope<'_>) -> String {
+    let names = model.names.get_or_init(|| ambiguous(model));
+    names.get(&standing(scope)).cloned().unwrap_or_else(|| title(scope))
+}
+
+fn standing(scope: &Scope<'_>) -> Vec<Place> {
+    scope.blocks.iter().map(|block| block.at).collect()
+}
+
+fn ambiguous(model: &Model) -> Names {
+    let places = places(model);
+    let mut titles: HashMap<String, Vec<&Scope<'_>>> = HashMap::new();
+    for scope in &places {
+        titles.entry(title(scope)).or_default().push(scope);
+    }
+    let mut out = Names::new();
+    for (title, scopes) in titles.into_iter().filter(|(_, scopes)| scopes.len() > 1) {
+        // Those of one title come in the order of the text, and so do the numbers.
+        let mut taken: HashMap<String, u32> = HashMap::new();
+        for scope in scopes {
+            let Entry::Vacant(entry) = out.entry(standing(scope)) else { continue };
+            let name = format!("{title}{}", surroundings(scope));
+            let number = taken.entry(name.clone()).or_insert(0);
+            *number += 1;
+            entry.insert(if *number == 1 { name } else { format!("{name}, {number}") });
+        }
+    }
+    out
+}
+
+/// What tells a place from others of the same title.
+fn surroundings(scope: &Scope<'_>) -> String {
+    let server = scope.indexes.get(1);
+    let all = |name: &str| server.map(|index| index.all(name)).unwrap_or_default().iter();
+    let plain = |address: &str| {
+        let address = address.strip_prefix("*:").or_else(|| address.strip_prefix("0.0.0.0:"));
+        address.map(str::to_owned)
+    };
+    let mut listens: Vec<String> = all("listen")
+        .map(|line| plain(line.first()).unwrap_or_else(|| line.first().to_ascii_lowercase()))
+        .collect();
+    let mut names: Vec<String> =
+        all("server_name").flat_map(|line| &line.args).map(|name| name.to_ascii_lowercase()).collect();
+    for list in [&mut listens, &mut names] {
+        list.sort_unstable();
+        list.dedup();
+    }
+    let inner = scope.blocks.iter().skip(2);
+    let mut inner: Vec<String> =
+        inner.map(|block| format!("{} {}", block.name, block.args.join(" "))).collect();
+    // A location of the server itself is told by its title.
+    inner.retain(|_| scope.blocks.len() > 3);
+    let parts = [("listen", listens), ("names", names), ("in", inner)];
+    let shown = |(word, list): (&str, Vec<String>)| {
+        if list.is_empty() { String::new() } else { format!(", {word} {}", list.join(" ")) }
+    };
+    parts.map(shown).concat()
 }
 
 #[cfg(test)]
@@ -225,5 +309,43 @@ pub(crate) mod tests {
         assert_eq!(places[1].value("gzip"), Ok(Some("off")));
         assert_eq!(places[2].value("gzip"), Ok(Some("on")));
         assert!(places[2].effective("fastcgi_param").hidden.is_some());
+    }
+
+    #[test]
+    fn places_of_one_title_have_names_of_their_own() {
+        let text = "http { server { server_name x; listen 80; location / { } }
+            server { server_name x X.org; listen *:443 ssl; location / { location /a { } } location /b { location /a { if ($a) { } if ($b) { } } } }
+            server { listen 1; } server { listen 1; } server { server_name y; } }";
+        let model = parsed(text);
+        let names: Vec<String> = places(&model).iter().map(|place| identity(&model, place)).collect();
+        assert_eq!(
+            names,
+            [
+                "location / of x, listen 80, names x",
+                "server of x, listen 80, names x",
+                "location /a of x, listen 443, names x x.org, in location / location /a",
+                "location / of x, listen 443, names x x.org",
+                "if in location /a of x, listen 443, names x x.org, in location /b location /a if ($a)",
+                "if in location /a of x, listen 443, names x x.org, in location /b location /a if ($b)",
+                "location /a of x, listen 443, names x x.org, in location /b location /a",
+                "location /b of x",
+                "server of x, listen 443, names x x.org",
+                "server, listen 1",
+                "server, listen 1, 2",
+                "server of y",
+            ]
+        );
+        let moved = parsed(&format!("\n\n{text}"));
+        let after: Vec<String> = places(&moved).iter().map(|place| identity(&moved, place)).collect();
+        assert_eq!(after, names);
+    }
+
+    #[test]
+    fn switches_and_enumerations_take_any_case() {
+        let model = parsed("http { gzip ON; gzip_static Always; server { location / { gunzip Off; } } }");
+        let place = &places(&model)[0];
+        assert!(place.is_on("gzip") && !place.is_on("gunzip"));
+        assert_eq!((place.says("gzip_static", "always"), place.says("gunzip", "off")), (Ok(true), Ok(true)));
+        assert_eq!(place.says("ssi", "off"), Ok(false));
     }
 }

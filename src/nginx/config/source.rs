@@ -1,5 +1,6 @@
 //! Where the text of a configuration comes from: files below the directory of the main one, or the dump of `nginx -T`.
 
+use super::dump;
 use crate::image::confined::{self, Directory};
 use globset::{GlobBuilder, GlobMatcher};
 use std::fs::File;
@@ -10,8 +11,6 @@ use std::path::{Path, PathBuf};
 const MAX_MATCHES: usize = 4096;
 /// Most entries of one directory looked at.
 const MAX_ENTRIES: usize = 65_536;
-/// Begins each file in a dump (`src/core/nginx.c`).
-const HEADER: &str = "# configuration file ";
 
 /// A file's path, as nginx would name it, and its bytes.
 pub type Text = (String, Vec<u8>);
@@ -57,7 +56,7 @@ impl Source {
         let mut left = most;
         let bytes =
             read(file, &mut left)?.ok_or_else(|| format!("more than {most} bytes of configuration"))?;
-        if let Some(texts) = dump(&bytes) {
+        if let Some(texts) = dump::files(&bytes) {
             let Some(main) = texts.first().cloned() else { return Err("the dump holds no file".to_owned()) };
             let directory = parent(&main.0).to_owned();
             return Ok((Self { kind: Kind::Dump(texts), directory, left }, main));
@@ -309,32 +308,6 @@ fn parent(path: &str) -> &str {
     }
 }
 
-/// The files of a dump, or `None` if the text is not one. What nginx says before the first header is passed over.
-fn dump(bytes: &[u8]) -> Option<Vec<Text>> {
-    let first = bytes.split(|b| *b == b'\n').find(|line| {
-        let said = line.starts_with(b"nginx: ") || line.starts_with(b"angie: ");
-        !said && !line.iter().all(u8::is_ascii_whitespace)
-    })?;
-    header(first)?;
-    let mut out: Vec<Text> = Vec::new();
-    for line in bytes.split_inclusive(|b| *b == b'\n') {
-        if let Some(path) = header(line) {
-            out.push((path, Vec::new()));
-        } else if let Some((_, text)) = out.last_mut() {
-            text.extend_from_slice(line);
-        }
-    }
-    Some(out)
-}
-
-fn header(line: &[u8]) -> Option<String> {
-    let rest = line.strip_prefix(HEADER.as_bytes())?;
-    let rest = rest.strip_suffix(b"\n").unwrap_or(rest);
-    let rest = rest.strip_suffix(b"\r").unwrap_or(rest);
-    let path = rest.strip_suffix(b":")?;
-    (!path.is_empty()).then(|| String::from_utf8_lossy(path).into_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -398,6 +371,19 @@ mod tests {
         );
         assert_eq!(names(source.include("/gone/*")), Vec::<String>::new());
         assert_eq!(source.include("/etc/nginx/mime.types"), Found::Missing("not in the dump".to_owned()));
+        for before in [
+            "\u{feff}",
+            "\u{feff}\r\nnginx: configuration file /etc/nginx/nginx.conf test is successful\r\n",
+            "2026/11/30 12:00:00 [warn] 7#7: conflicting server name \"x\" on 0.0.0.0:80, ignored\n",
+            "2026/11/30 12:00:00 [notice] 7#7: using the \"epoll\" event method\n",
+            "Defaulted container \"nginx\" out of: nginx, sidecar\n",
+        ] {
+            std::fs::write(&path, format!("{before}{text}")).unwrap();
+            let (source, main) = Source::open(&path, None, 32 << 20).unwrap();
+            assert!(source.is_dump() && main.1 == b"main;\n\n", "{before:?}");
+        }
+        std::fs::write(&path, format!("user x;\n{text}")).unwrap();
+        assert!(!Source::open(&path, None, 32 << 20).unwrap().0.is_dump());
         std::fs::write(&path, "# configuration files of ours\nmain;").unwrap();
         assert!(!Source::open(&path, None, 32 << 20).unwrap().0.is_dump());
     }

@@ -140,14 +140,9 @@ fn sets<'m>(scope: &Scope<'m>, name: &str) -> Vec<&'m Directive> {
     own.chain(inner).filter(|d| variable(d.first()) == Some(name)).collect()
 }
 
-/// Whether a key of a `map` matches an empty source.
+/// Whether a key of a `map` matches an empty source, for which no regular expression is tried (`ngx_http_map_find`).
 fn key_matches_empty(key: &str) -> bool {
-    match key.strip_prefix('~') {
-        None => key.is_empty() || key == "\\",
-        Some(regex) => {
-            regex::Regex::new(regex.strip_prefix('*').unwrap_or(regex)).is_ok_and(|r| r.is_match(""))
-        }
-    }
+    matches!(key, "" | "\\")
 }
 
 #[cfg(test)]
@@ -169,11 +164,13 @@ mod tests {
     fn constants_and_tables() {
         let text = "http { map $http_upgrade $c { default upgrade; '' close; }
             map $http_upgrade $d { default upgrade; } map $x $e { a 1; ~^$ 2; }
+            map $x $f { ~.* 1; '' 2; }
             server { set $up backend; location / { set $again $up; if ($z) { set $again other; } } } }";
         assert_eq!(values(text, "close"), Ok(pairs(&[("close", false)])));
         assert_eq!(values(text, "$c"), Ok(pairs(&[("close", true), ("upgrade", false)])));
         assert_eq!(values(text, "${d}"), Ok(pairs(&[("upgrade", true)])));
-        assert_eq!(values(text, "$e"), Ok(pairs(&[("1", false), ("2", true)])));
+        assert_eq!(values(text, "$e"), Ok(pairs(&[("1", false), ("2", false), ("", true)])));
+        assert_eq!(values(text, "$f"), Ok(pairs(&[("1", false), ("2", true)])));
         // The first place is the `if` block itself.
         let all = values(text, "$again").unwrap();
         assert!(all.contains(&("backend".into(), false)) && all.contains(&("other".into(), false)));

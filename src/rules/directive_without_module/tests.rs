@@ -135,6 +135,33 @@ fn a_text_of_the_version_does_for_nginx_s_own_modules() {
 }
 
 #[test]
+fn a_text_without_tls_or_cache_has_none_of_their_directives() {
+    let text_only = |without: &[&str], option: Option<&str>| {
+        let mut facts = build(Version(1, 22, 1), without);
+        let own = facts.nginx.as_mut().unwrap();
+        own.directives = None;
+        own.configure_arguments.as_mut().unwrap().extend(option.map(|name| argument(name, None)));
+        facts
+    };
+    let used = "http { proxy_cache off; server { grpc_ssl_name x; } }";
+    assert!(found(text_only(&[], None), used).is_empty());
+    assert_eq!(
+        one(text_only(&["ngx_http_ssl_module"], None), used),
+        (
+            "grpc_ssl_name: ngx_http_grpc_module is in this build, but without this directive, which needs ngx_http_ssl_module".to_owned(),
+            "configure with --with-http_ssl_module; make clean; rebuild".to_owned()
+        )
+    );
+    assert_eq!(
+        one(text_only(&[], Some("--without-http-cache")), used),
+        (
+            "proxy_cache: ngx_http_proxy_module is in this build, but without this directive, which --without-http-cache takes out".to_owned(),
+            "configure without --without-http-cache; make clean; rebuild".to_owned()
+        )
+    );
+}
+
+#[test]
 fn modules_never_used_are_a_note_if_all_was_seen() {
     let note = |text: &str| {
         let list = findings(&with(old(), text), ID);

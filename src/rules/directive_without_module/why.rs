@@ -4,7 +4,7 @@ use super::Vocabulary;
 use crate::facts::Linkage;
 use crate::nginx::catalogue::{self, Remedy};
 use crate::nginx::config::history::{self, Standing};
-use crate::nginx::vocabulary;
+use crate::nginx::vocabulary::{self, Needs};
 use crate::rules::check::listed;
 use crate::rules::config_common::{View, file_of};
 
@@ -60,7 +60,7 @@ pub fn of(view: &View<'_>, known: &Vocabulary<'_>, name: &str, part: Option<&str
     let program = view.program();
     let there = |module: &&(&'static str, Standing)| module.1 == Standing::There;
     if let Some((module, _)) = standings.iter().find(there) {
-        return missing(view, module, &unread);
+        return missing(view, module, name, &unread);
     }
     if !unread.is_empty() {
         return unread_files(&unread, None);
@@ -117,7 +117,7 @@ fn owners(name: &str, part: Option<&str>) -> Vec<&'static str> {
 }
 
 /// This version has the module, and the build has not.
-fn missing(view: &View<'_>, module: &'static str, unread: &[&str]) -> Why {
+fn missing(view: &View<'_>, module: &'static str, name: &str, unread: &[&str]) -> Why {
     let file = file_of(module);
     if unread.contains(&file.as_str()) {
         return unread_files(&[file.as_str()], Some(module));
@@ -126,7 +126,11 @@ fn missing(view: &View<'_>, module: &'static str, unread: &[&str]) -> Why {
         let (message, remedy) = load(view, module, &file);
         return Why { certain: true, message, remedy, module: Some(module) };
     }
-    if view.has(module) == Some(true) {
+    let present = view.has(module) == Some(true);
+    if let Some(needs) = view.lacks(module, name).filter(|_| present) {
+        return lacking(view, module, needs);
+    }
+    if present {
         return Why {
             certain: true,
             message: format!("{module} is in this build, but without this directive"),
@@ -135,15 +139,34 @@ fn missing(view: &View<'_>, module: &'static str, unread: &[&str]) -> Why {
             module: Some(module),
         };
     }
-    let remedy = match catalogue::remedy(module, view.family, view.version) {
+    let certain = view.has(module).is_some();
+    let message = format!("this build has no {module}");
+    Why { certain, message, remedy: rebuild(view, module), module: Some(module) }
+}
+
+fn rebuild(view: &View<'_>, module: &str) -> String {
+    match catalogue::remedy(module, view.family, view.version) {
         Some(Remedy::Add(option)) => format!("configure with {option}; make clean; rebuild"),
         Some(Remedy::Drop(option)) => {
             format!("the module is there by default: configure without {option}; make clean; rebuild")
         }
         _ => "rebuild with the module".to_owned(),
+    }
+}
+
+/// The module is there, and what its directive needs besides is not.
+fn lacking(view: &View<'_>, module: &'static str, needs: Needs) -> Why {
+    let (what, remedy) = match needs {
+        Needs::OneOf(modules) => {
+            let first = modules.first().copied().unwrap_or_default();
+            (format!("which needs {first}"), rebuild(view, first))
+        }
+        Needs::Without(option) => {
+            (format!("which {option} takes out"), format!("configure without {option}; make clean; rebuild"))
+        }
     };
-    let certain = view.has(module).is_some();
-    Why { certain, message: format!("this build has no {module}"), remedy, module: Some(module) }
+    let message = format!("{module} is in this build, but without this directive, {what}");
+    Why { certain: true, message, remedy, module: Some(module) }
 }
 
 /// A module that was built to be loaded.

@@ -84,6 +84,24 @@ fn types_compressed_already_are_a_warning_of_their_own() {
 }
 
 #[test]
+fn servers_of_one_name_have_fingerprints_of_their_own() {
+    let of = |listen: &str, inner: &str| {
+        format!("server {{ listen {listen}; server_name x; {inner} location / {{ }} }}")
+    };
+    let on = "gzip on; gzip_types text/css;";
+    let prints = |text: &str| -> Vec<String> {
+        found(old(), text).into_iter().map(|finding| finding.fingerprint).collect()
+    };
+    let both = prints(&format!("{}{}", of("80", on), of("443", on)));
+    assert_eq!(both.len(), 2);
+    assert_ne!(both[0], both[1]);
+    assert_eq!(prints(&format!("{}\n{}", of("80", ""), of("443", on))), both[1..]);
+    // One line is one finding, whatever else is served.
+    let above = |more: &str| prints(&format!("{on} {more} {}", of("80", "")));
+    assert_eq!(above(""), above("server { listen 1; }"));
+}
+
+#[test]
 fn an_include_that_was_not_seen_leaves_it_open() {
     let list = found(old(), "include tuning.conf; server { location / { } }");
     assert_eq!(list.len(), 1);

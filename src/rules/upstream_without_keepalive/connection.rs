@@ -12,6 +12,8 @@ use crate::rules::config_common::View;
 pub enum Fault<'m> {
     /// They are not.
     Found {
+        /// A word for the finding's identity.
+        word: &'static str,
         /// In words that follow "connections not reused, ".
         message: String,
         /// What to do.
@@ -30,6 +32,18 @@ pub enum Fault<'m> {
     Open(String),
     /// Cannot be told, because of an include that was not seen.
     Hidden(&'m Directive),
+}
+
+impl Fault<'_> {
+    /// A word for the finding's identity.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Found { word, .. } => word,
+            Self::Refused { .. } => "refused",
+            Self::Open(_) => "open",
+            Self::Hidden(_) => "hidden",
+        }
+    }
 }
 
 /// What the `Connection` header sent to the upstream is.
@@ -68,9 +82,11 @@ pub fn proxy<'m>(view: &View<'m>, scope: &Scope<'m>, new: bool) -> Option<Fault<
         ),
         None => format!("{needs_version}`proxy_set_header Connection \"\";` in the location or outside it"),
     };
-    let found = |message: String, remedy: String| Some(Fault::Found { message, remedy, most: None });
+    let found =
+        |word, message: String, remedy: String| Some(Fault::Found { word, message, remedy, most: None });
     match header {
         Header::Client(line) => Some(Fault::Found {
+            word: "client",
             message: format!("unless the client asks for it: `{}` passes its header on", spelt(line)),
             remedy: format!(
                 "{needs_version}`proxy_set_header Connection \"\";` in its place at {}",
@@ -94,6 +110,7 @@ pub fn proxy<'m>(view: &View<'m>, scope: &Scope<'m>, new: bool) -> Option<Fault<
             }
             if old {
                 return found(
+                    "version",
                     format!("HTTP/1.0 is spoken and Connection is `{}`", shown(&first.text)),
                     clear(Some(line)),
                 );
@@ -101,6 +118,7 @@ pub fn proxy<'m>(view: &View<'m>, scope: &Scope<'m>, new: bool) -> Option<Fault<
             let row = bad.iter().find(|value| value.for_empty);
             if let (Some(row), values::Origin::Row(at)) = (row, row.map_or(first.origin, |row| row.origin)) {
                 return found(
+                    "map",
                     format!(
                         "the map gives Connection `{}` to requests without Upgrade ({})",
                         row.text,
@@ -110,6 +128,7 @@ pub fn proxy<'m>(view: &View<'m>, scope: &Scope<'m>, new: bool) -> Option<Fault<
                 );
             }
             found(
+                "header",
                 format!("`{}` is in force ({})", spelt(line), view.at(line.at)),
                 format!("`proxy_set_header Connection \"\";` in its place at {}", view.at(line.at)),
             )
@@ -120,11 +139,12 @@ pub fn proxy<'m>(view: &View<'m>, scope: &Scope<'m>, new: bool) -> Option<Fault<
                 Some(line) => format!("`{}` is in force ({})", spelt(line), view.at(line.at)),
                 None => "HTTP/1.0 is spoken, the default".to_owned(),
             };
-            found(why, clear(dropped.map(|(inner, _)| inner)))
+            found("version", why, clear(dropped.map(|(inner, _)| inner)))
         }
         // The new default sends no Connection header.
         Header::Default(_) if new => None,
         Header::Default(Some((inner, outer))) => found(
+            "dropped",
             format!(
                 "{} drops Connection \"{}\" ({}): any proxy_set_header replaces all outer ones",
                 where_it_is(scope, inner),
@@ -133,7 +153,9 @@ pub fn proxy<'m>(view: &View<'m>, scope: &Scope<'m>, new: bool) -> Option<Fault<
             ),
             clear(Some(inner)),
         ),
-        Header::Default(None) => found("Connection is `close`, the default".to_owned(), clear(None)),
+        Header::Default(None) => {
+            found("default", "Connection is `close`, the default".to_owned(), clear(None))
+        }
         Header::Unknown(why) => Some(Fault::Open(why)),
         Header::Hidden(include) => Some(Fault::Hidden(include)),
     }
@@ -150,9 +172,10 @@ fn http2<'m>(view: &View<'m>, header: &Header<'m>) -> Option<Fault<'m>> {
 
 /// Row 11.
 pub fn fastcgi<'m>(scope: &Scope<'m>) -> Option<Fault<'m>> {
-    match scope.value("fastcgi_keep_conn") {
-        Ok(Some("on")) => None,
-        Ok(_) => Some(Fault::Found {
+    match scope.says("fastcgi_keep_conn", "on") {
+        Ok(true) => None,
+        Ok(false) => Some(Fault::Found {
+            word: "keep-conn",
             message: "fastcgi_keep_conn is off".to_owned(),
             remedy: "`fastcgi_keep_conn on;` where the requests are passed".to_owned(),
             most: None,
@@ -198,8 +221,7 @@ fn outer<'m>(scope: &Scope<'m>, inner: &Directive) -> Option<&'m Directive> {
 }
 
 fn where_it_is(scope: &Scope<'_>, inner: &Directive) -> &'static str {
-    let block = scope.blocks.iter().find(|block| block.children().iter().any(|d| std::ptr::eq(d, inner)));
-    match block.map(|block| block.name.as_str()) {
+    match scope.around(inner).and_then(|around| around.own()).map(|block| block.name.as_str()) {
         Some("server") => "the server",
         _ => "the location",
     }

@@ -30,6 +30,8 @@ pub enum Target<'m> {
     Address(Origin),
     /// Cannot be told; the reason.
     Unknown(String),
+    /// No block that was seen has the name, and an include that was not seen may hold one.
+    Hidden(&'m Directive),
 }
 
 /// One place and one target of its requests.
@@ -97,12 +99,14 @@ fn targets<'m>(
     text: &str,
 ) -> Vec<(Target<'m>, String)> {
     let host = host(text);
+    let hidden = scope.blocks.first().and_then(|http| settings::unseen(http, "upstream"));
     let named = |host: &str, origin: Origin| {
         let name = without_port(host);
-        match upstreams.get(&name.to_ascii_lowercase()).copied() {
-            Some(block) => (Target::Upstream(block), block.first().to_owned()),
-            None => (Target::Address(origin), host.to_owned()),
+        if let Some(block) = upstreams.get(&name.to_ascii_lowercase()).copied() {
+            return (Target::Upstream(block), block.first().to_owned());
         }
+        let hidden = hidden.filter(|_| may_be_a_name(name));
+        (hidden.map_or(Target::Address(origin), Target::Hidden), host.to_owned())
     };
     if !host.contains('$') {
         return vec![named(host, Origin::Literal)];
@@ -139,6 +143,11 @@ fn host(text: &str) -> &str {
         end = end.min(rest.find(path).filter(|at| *at > 0).unwrap_or(end));
     }
     rest.get(..end).unwrap_or(rest)
+}
+
+/// Whether an upstream block may be called so: addresses could be, and are not.
+fn may_be_a_name(host: &str) -> bool {
+    !host.starts_with("unix:") && host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_err()
 }
 
 fn without_port(host: &str) -> &str {

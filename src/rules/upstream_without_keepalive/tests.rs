@@ -74,6 +74,16 @@ fn what_was_not_seen_leaves_it_open() {
         &server("include proxy_params; proxy_http_version 1.1; proxy_set_header Connection '';"),
     );
     assert!(closed.is_empty());
+    let upstreams = format!("include upstreams.d/*.conf; {}", server(""));
+    let named = |name: &str| messages(old(), &upstreams.replace("backend", name));
+    assert_eq!(
+        named("api"),
+        [
+            "proxy_pass → api: whether that is an upstream block which keeps connections cannot be told: include upstreams.d/*.conf was not seen"
+        ]
+    );
+    assert!(named("127.0.0.1:80")[0].contains("a bare address keeps none"));
+    assert!(messages(old(), &server("")).iter().all(|told| !told.contains("cannot be told")));
     let text = "http { upstream u { include servers; } server { location / { proxy_pass http://u; } } }";
     assert_eq!(verdict(&with(old(), text), ID), "undetermined");
 }
@@ -99,7 +109,36 @@ fn a_version_that_cannot_be_told_leaves_defaults_open() {
     build.product.as_mut().unwrap().version = None;
     build.nginx.as_mut().unwrap().features.clear();
     let text = "http { upstream u { server a; } server { location / { proxy_pass http://u; } } }";
-    assert_eq!(verdict(&with(build, text), ID), "undetermined");
+    assert_eq!(verdict(&with(build.clone(), text), ID), "undetermined");
+    // freenginx counts on by itself.
+    for (version, want) in [("1.31.3", "undetermined"), ("1.27.2", "violation")] {
+        let product = build.product.as_mut().unwrap();
+        (product.name, product.version) = ("freenginx".into(), Some(version.into()));
+        assert_eq!(verdict(&with(build.clone(), text), ID), want);
+    }
+}
+
+fn prints(facts: &crate::facts::Facts) -> Vec<String> {
+    findings(facts, ID).into_iter().map(|finding| finding.fingerprint).collect()
+}
+
+/// A baseline tells findings by their fingerprints.
+#[test]
+fn places_and_causes_have_fingerprints_of_their_own() {
+    let server = |listen: u16, more: &str| {
+        format!(
+            "server {{ listen {listen}; server_name x; location / {{ {more} proxy_pass http://backend; }} }}"
+        )
+    };
+    let of = |servers: &str| prints(&with(old(), &format!("http {{ {UPSTREAM}\n {servers} }}")));
+    let both = of(&format!("{}{}", server(80, ""), server(443, "")));
+    assert_eq!(both.len(), 2);
+    assert_ne!(both[0], both[1]);
+    let moved = of(&format!("\n\n{}{}", server(80, ""), server(443, "")));
+    assert_eq!(moved, both);
+    let good = "proxy_http_version 1.1; proxy_set_header Connection '';";
+    assert_eq!(of(&format!("{}{}", server(80, good), server(443, ""))), both[1..]);
+    assert_ne!(of(&server(80, "")), of(&server(80, "proxy_http_version 1.1;")));
 }
 
 #[test]
