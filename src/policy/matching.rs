@@ -76,7 +76,13 @@ pub fn path_matches(pattern: &Pattern, path: &str) -> bool {
 
 /// Whether a pattern covers a target: its path as given, or its name in a package or image.
 pub fn target_matches(pattern: &Pattern, path: &str, member: Option<&str>) -> bool {
-    path_matches(pattern, path) || member.is_some_and(|member| path_matches(pattern, member))
+    file_matches(pattern, path) || member.is_some_and(|member| file_matches(pattern, member))
+}
+
+/// Whether a pattern covers a file: its path or, where the pattern is one plain name, its name in any directory.
+pub fn file_matches(pattern: &Pattern, path: &str) -> bool {
+    path_matches(pattern, path)
+        || pattern.literal().is_some_and(|name| !name.contains('/') && path.rsplit('/').next() == Some(name))
 }
 
 /// Drops `.` and resolves `..` by the text alone; nothing is looked up. `..` beyond the start is kept.

@@ -132,7 +132,8 @@ fn all_that_a_waiver_names_must_match() {
     assert_eq!(status(&|_| ()), FindingStatus::Waived);
     assert_eq!(status(&|one| one.target = Some(glob("objs/*", 101))), FindingStatus::Waived);
     assert_eq!(status(&|one| one.target = Some(glob("**/nginx", 101))), FindingStatus::Waived);
-    assert_eq!(status(&|one| one.target = Some(glob("nginx", 101))), FindingStatus::Violation);
+    assert_eq!(status(&|one| one.target = Some(glob("nginx", 101))), FindingStatus::Waived);
+    assert_eq!(status(&|one| one.target = Some(glob("ng*", 101))), FindingStatus::Violation);
     assert_eq!(status(&|one| one.target = Some(glob("other", 101))), FindingStatus::Violation);
     assert_eq!(status(&|one| one.module = Some(glob("*", 101))), FindingStatus::Violation);
     assert_eq!(status(&|one| one.upstream = Some(glob("*", 101))), FindingStatus::Violation);

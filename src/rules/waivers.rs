@@ -2,7 +2,7 @@
 
 use super::check::{Context, Draft, Kindness, Message, UnitHit, unit_matches};
 use crate::finding::{Finding, FindingStatus, Severity, UnitRef, WaiverRef, fingerprint};
-use crate::policy::matching::{module_matches, path_matches, target_matches};
+use crate::policy::matching::{file_matches, module_matches, target_matches};
 use crate::policy::{Setting, Waiver};
 
 /// Most units listed in one finding; `units_total` counts all.
@@ -86,7 +86,7 @@ fn applies(waiver: &Waiver, context: &Context<'_>, draft: &Draft<'_>, whole: &st
         !draft.functions.is_empty() && draft.functions.iter().all(|name| pattern.value.matches(name))
     });
     let file = waiver.file.as_ref().is_none_or(|pattern| {
-        draft.location.as_ref().is_some_and(|place| path_matches(&pattern.value, &place.path))
+        draft.location.as_ref().is_some_and(|place| file_matches(&pattern.value, &place.path))
     });
     let upstream = waiver
         .upstream
