@@ -17,7 +17,7 @@ pub(super) fn share(image: &Image, name: &str, found: &mut Units, problems: &mut
     let text = text_size(image);
     let mut bytes = text;
     if !found.units.is_empty() {
-        bytes = found.share_relocatable(text, || function_bytes(image));
+        bytes = found.share_relocatable(text, |name, described| is_joined(image, name, described));
     } else if let Some(unit) = unit_of_words(image, name, problems) {
         found.units.push(Unit { text_bytes: text, ..unit });
         found.libraries.push(None);
@@ -29,12 +29,19 @@ pub(super) fn share(image: &Image, name: &str, found: &mut Units, problems: &mut
     bytes
 }
 
-/// Bytes of the functions that symbols tell of, in allocated executable sections.
-fn function_bytes(image: &Image) -> u64 {
+/// Whether code of other sources was joined with the one unit that is described: symbols name another source file, and more
+/// bytes of functions than the unit describes.
+fn is_joined(image: &Image, unit: &str, described: u64) -> bool {
     let symbols = Symbols::new();
+    let table = symbols.full(image);
+    let file_name = |path: &[u8]| path.rsplit(|&byte| byte == b'/').next().unwrap_or_default().to_vec();
+    let own = file_name(unit.as_bytes());
+    let is_other = |name: &[u8]| !name.is_empty() && file_name(name) != own;
+    if !table.iter().any(|symbol| symbol.kind == elf::STT_FILE && is_other(symbol.name)) {
+        return false;
+    }
     let is_text = |index: u16| image.sections.get(usize::from(index)).is_some_and(|s| s.is_text());
-    let mut functions: Vec<(u16, u64, u64)> = symbols
-        .full(image)
+    let mut functions: Vec<(u16, u64, u64)> = table
         .iter()
         .filter(|symbol| symbol.kind == elf::STT_FUNC && !symbol.undefined && is_text(symbol.section))
         .map(|symbol| (symbol.section, symbol.value, symbol.size))
@@ -42,7 +49,7 @@ fn function_bytes(image: &Image) -> u64 {
     // Other names of the same function.
     functions.sort_unstable();
     functions.dedup();
-    functions.iter().fold(0u64, |sum, (_, _, size)| sum.saturating_add(*size))
+    functions.iter().fold(0u64, |sum, (_, _, size)| sum.saturating_add(*size)) > described
 }
 
 /// What an object file without debug information is, by the options that its compiler recorded elsewhere: one command line is

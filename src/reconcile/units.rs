@@ -50,16 +50,16 @@ impl Units {
 impl Units {
     /// Gives the units of one relocatable file their bytes. Its sections all begin at address 0, so that ranges of
     /// several units cannot be told apart by address: each has what its own ranges sum to. One that is alone has all the
-    /// text, with what is assembled in it and padded, unless the `functions` of the file (in bytes) are more than it
-    /// describes: then others were joined with it (`ld -r`). Returns the bytes that belong to the file's text.
-    pub fn share_relocatable(&mut self, text: u64, functions: impl FnOnce() -> u64) -> u64 {
+    /// text, with what is assembled in it, padded, or added by the compiler, unless others were `joined` with it (`ld -r`):
+    /// asked with the unit's name and the bytes it describes. Returns the bytes that belong to the file's text.
+    pub fn share_relocatable(&mut self, text: u64, joined: impl FnOnce(&str, u64) -> bool) -> u64 {
         for unit in &mut self.units {
             unit.text_bytes = unit.ranges.iter().map(|r| r.end.saturating_sub(r.start)).sum();
         }
         match self.units.as_mut_slice() {
             [] => text,
             [unit] => {
-                if unit.text_bytes >= text || functions() <= unit.text_bytes {
+                if unit.text_bytes >= text || !joined(&unit.name, unit.text_bytes) {
                     unit.text_bytes = text;
                 }
                 text

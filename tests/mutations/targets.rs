@@ -290,7 +290,7 @@ pub fn producer(bytes: &[u8]) -> Option<Facts> {
     producer::parse_ident(bytes);
     producer::parse_command_line(bytes);
     let text = String::from_utf8_lossy(bytes);
-    unit_kind::unit_kind(&read, &text, Some("/build/nginx"));
+    unit_kind::unit_kind(&read, &text, Some("/build/nginx"), None);
     unit_kind::library_of(&read, "src/x.c", Some(&text));
     None
 }
