@@ -67,9 +67,9 @@ pub(super) fn take_package(image: &Image, notes: &Notes, facts: &mut Facts) {
 }
 
 /// The processor that the loader asks for before it starts the program (`GNU_PROPERTY_X86_ISA_1_NEEDED`, x86-64 psABI), where
-/// that is more than options tell.
+/// that is more than options tell. The baseline itself stands in the start files of every program, and tells nothing.
 pub(super) fn raise_baseline(notes: &Notes, cpu: &mut Cpu) {
-    const LEVELS: [(u32, &str); 4] = [(8, "x86-64-v4"), (4, "x86-64-v3"), (2, "x86-64-v2"), (1, "x86-64")];
+    const LEVELS: [(u32, &str); 3] = [(8, "x86-64-v4"), (4, "x86-64-v3"), (2, "x86-64-v2")];
     let needed = notes.properties.x86_isa_needed.unwrap_or(0);
     let Some((_, needed)) = LEVELS.into_iter().find(|(bit, _)| needed & bit != 0) else { return };
     // The names are in the order of what they need.

@@ -98,7 +98,8 @@ pub(super) fn conflicts(seen: &Witnessed, declared: Level) -> Vec<Conflict> {
         add(vec![recorded(&firm, least), code_claim(seen, Level::O0)]);
     }
     // Without units, what a compiler recorded beside them is held against the code that it speaks of.
-    if firm.is_empty() && !seen.code.cross_check_only {
+    // That which is seen of some functions alone denies nothing that is said of others.
+    if firm.is_empty() && !seen.code.cross_check_only && !seen.code.only_functions {
         let against = |claim: &&Claim| {
             claim.strength == Strength::Recorded && claim.level() > Level::O0 && seen.denied_by_code(claim)
         };
@@ -132,20 +133,21 @@ const CONTRADICTING: usize = 5;
 impl Witnessed {
     /// Whether the code that a recorded level above `-O0` speaks of is seen to be unoptimized.
     fn denied_by_code(&self, claim: &Claim) -> bool {
-        let o0 = self.code.whole == Whole::O0;
+        let unoptimized = matches!(self.code.whole, Whole::O0 | Whole::Mixed);
         match claim.scope {
             Scope::Ranges => {
                 let level = claim.level();
                 let here = |range: &Range<u64>| {
-                    self.recorded_ranges
-                        .iter()
-                        .any(|(r, l)| *l == level && r.start <= range.start && range.start < r.end)
+                    let at = self.recorded_ranges.partition_point(|(r, _)| r.end <= range.start);
+                    let found = self.recorded_ranges.get(at);
+                    found.is_some_and(|(r, l)| *l == level && r.start <= range.start)
                 };
                 let unoptimized = self.code.functions.iter().filter(|(_, state)| *state == State::O0);
                 unoptimized.filter(|(range, _)| here(range)).take(CONTRADICTING).count() == CONTRADICTING
             }
-            Scope::File => o0 || self.code.whole == Whole::Mixed,
-            Scope::Some => o0 || self.lines_cover && self.code.whole == Whole::Mixed,
+            Scope::File => unoptimized,
+            // One line may be that of one object among many.
+            Scope::Some => self.lines_cover && unoptimized,
             Scope::Unit => false,
         }
     }

@@ -61,10 +61,11 @@ fn check<'a>(context: &Context<'a>) -> Outcome<'a> {
     let recorded = cpu_need(&cpu.flags).baseline;
     let need = cpu.baseline.value.as_deref().or(recorded);
     let native = levels::own_units(context.facts).iter().any(|unit| is_native(&unit.flags));
-    // What some units ask for is a lower bound: it can break the policy, and cannot meet it.
+    // What some units ask for, or the loader, is a lower bound: it can break the policy, and cannot meet it.
+    let whole = cpu.baseline.value.is_some() && cpu.baseline.sources != [Source::GnuProperty];
     let meets = |rank: &Rank| rank.arm == limit.arm && rank.level <= limit.level;
     let need = need.and_then(|name| rank(name).map(|rank| (name, rank)));
-    let Some(need) = need.filter(|(_, rank)| cpu.baseline.value.is_some() || !meets(rank)) else {
+    let Some(need) = need.filter(|(_, rank)| whole || !meets(rank)) else {
         let draft = Draft::undetermined(
             "cpu",
             format!("nothing tells what processor the code needs (policy: {})", wanted.value),
@@ -158,6 +159,10 @@ mod tests {
         assert_eq!(found.message, "the code needs x86-64-v4 (policy: x86-64-v2)");
         assert_eq!(found.known, ["recorded: -march=znver4 -mavx512f"]);
         assert_passed(&facts, &baseline("x86-64-v4"), RULE.id);
+        facts.cpu.baseline = Held::new("x86-64-v3".into(), Strength::Structural, Source::GnuProperty);
+        assert_eq!(only(&facts, &baseline("x86-64-v2"), RULE.id).status, FindingStatus::Violation);
+        let open = only(&facts, &baseline("x86-64-v4"), RULE.id);
+        assert_eq!(open.status, FindingStatus::Undetermined, "what the loader asks for is the least");
         facts.cpu.baseline = Held::unknown();
         assert_eq!(
             only(&facts, &baseline("x86-64-v2"), RULE.id).message,

@@ -25,6 +25,9 @@ const CROWD: usize = 1 << 20;
 /// Gaps smaller than this hold thunks and padding.
 const MIN_GAP: u64 = 64;
 
+/// Less text than this that no function covers is start code, which comes ready-made.
+const MIN_OPEN: u64 = 1024;
+
 /// Text that no function covers, if it is more than a fiftieth of all: less is what assembled code and tables come to, which
 /// say nothing of a compiler.
 pub(super) fn uncovered(image: &Image, functions: &[Function]) -> Vec<Range<u64>> {
@@ -52,7 +55,7 @@ pub(super) fn uncovered(image: &Image, functions: &[Function]) -> Vec<Range<u64>
 }
 
 fn is_lesser(open: u64, total: u64) -> bool {
-    open.saturating_mul(50) <= total
+    open < MIN_OPEN || open.saturating_mul(50) <= total
 }
 
 fn sum(sizes: impl Iterator<Item = u64>) -> u64 {
