@@ -101,6 +101,8 @@ impl Names {
             _ => None,
         };
         let named = |s: &S| fixed(s).is_some_and(|name| name == self.whole(s.sh_name(endian)));
-        !matches!(own, Some(b".shstrtab" | b".strtab")) && !list.iter().any(named)
+        !matches!(own, Some(b".shstrtab" | b".strtab"))
+            && list.iter().any(|s| fixed(s).is_some())
+            && !list.iter().any(named)
     }
 }
