@@ -130,10 +130,10 @@ fn constants(image: &Image) -> Vec<Range<u64>> {
             && section.flags & (elf::SHF_EXECINSTR.0 | elf::SHF_COMPRESSED.0) == 0
             && section.kind == elf::SHT_PROGBITS
     });
-    let ranges: Vec<Range<u64>> = if !image.described {
-        image.loaded_segments().filter_map(|segment| clip(segment.offset, segment.file_size)).collect()
-    } else {
+    let ranges: Vec<Range<u64>> = if image.described {
         sections.filter_map(|section| clip(section.offset, section.size)).collect()
+    } else {
+        image.loaded_segments().filter_map(|segment| clip(segment.offset, segment.file_size)).collect()
     };
     merge(ranges)
 }

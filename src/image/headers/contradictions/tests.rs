@@ -195,7 +195,9 @@ fn a_number_without_a_place_and_a_place_without_a_number_are_damage() {
     let whole = std::fs::read(testdata("dwarf/gcc12-O2")).unwrap();
     let changed = |places: &[std::ops::Range<usize>]| {
         let mut bytes = whole.clone();
-        places.iter().for_each(|place| bytes[place.clone()].fill(0));
+        for place in places {
+            bytes[place.clone()].fill(0);
+        }
         said(&bytes)
     };
     let (table, count, names) = (TABLE..TABLE + 8, COUNT..COUNT + 2, NAMES..NAMES + 2);
@@ -275,13 +277,6 @@ fn a_program_may_begin_at_a_descriptor_where_functions_have_one() {
         bytes[48] = flags;
         assert_eq!(!said(&bytes).iter().any(|line| line.contains(begins)), sound, "{machine} {flags}");
     }
-    // Not where nothing is.
-    bytes[24..32].copy_from_slice(&(data + 0x800).to_le_bytes());
-    bytes[18..20].copy_from_slice(&21u16.to_le_bytes());
-    assert!(
-        open(&bytes).loaded_segments().all(|s| data + 0x800 >= s.address + s.memory_size)
-            || said(&bytes).iter().any(|line| line.contains(begins))
-    );
 }
 
 #[test]
