@@ -231,7 +231,7 @@ fn of_image(image: &Image, subject: &Subject, options: &Options, facts: &mut Fac
         }
     }
     let (mut handlers, mut filters) = (Vec::new(), Vec::new());
-    let kernel = identity::is_kernel(image);
+    let kernel = identity::is_kernel(image, &linkage);
     // What a program's tables say and what its code shows are read one beside the other.
     let (program, mut code) = parallel::both(
         if !kernel && has_much_code(image) { image.workers } else { 1 },

@@ -105,6 +105,8 @@ pub struct Header {
     pub kind: elf::FileType,
     /// `e_machine`.
     pub machine: elf::Machine,
+    /// `e_flags`.
+    pub flags: u32,
     /// `e_entry`.
     pub entry: u64,
 }
@@ -192,6 +194,9 @@ pub struct Image {
     pub segments: Vec<Segment>,
     /// Section headers, in table order; empty where there is no usable table.
     pub sections: Vec<Section>,
+    /// Whether sections tell where in memory the parts of the program are: in a file that was not linked, and where
+    /// any is allocated and none contradicts the segments. If not, the segments alone tell it.
+    pub described: bool,
     /// What is damaged.
     pub problems: Vec<Problem>,
     /// Bounds.
@@ -207,7 +212,8 @@ pub struct Image {
 impl Image {
     /// Reads the header tables.
     pub fn open(input: Input, limits: &Limits) -> Result<Self, ImageError> {
-        let (header, segments, sections, problems) = headers::read(&input, limits)?;
+        let headers::Tables { header, segments, sections, described, problems } =
+            headers::read(&input, limits)?;
         let mut by_name: HashMap<Vec<u8>, Vec<usize>> = HashMap::new();
         for section in &sections {
             by_name.entry(section.name.clone()).or_default().push(section.index);
@@ -234,6 +240,7 @@ impl Image {
             header,
             segments,
             sections,
+            described,
             problems,
             limits,
             workers,
@@ -307,23 +314,16 @@ impl Image {
         self.loaded.iter().map(|&i| &self.segments[i])
     }
 
-    /// Address ranges of the text: allocated executable sections or, without a section table, executable segments.
+    /// Address ranges of the text: allocated executable sections or, where sections do not tell, executable segments.
     /// Sorted and without overlap.
     pub fn text_ranges(&self) -> Vec<Range<u64>> {
-        let mut ranges: Vec<Range<u64>> = self
-            .sections
-            .iter()
-            .filter(|s| s.is_text())
-            .filter_map(|s| Some(s.address..s.address.checked_add(self.size_in_file(s))?))
-            .collect();
-        if self.sections.is_empty() {
-            ranges = self
-                .loaded_segments()
-                .filter(|s| s.flags & elf::PF_X.0 != 0 && s.file_size > 0)
-                .filter_map(|s| Some(s.address..s.address.checked_add(s.file_size)?))
-                .collect();
-        }
-        merge(ranges)
+        let sections = self.sections.iter().filter(|s| s.is_text());
+        let segments = self.loaded_segments().filter(|s| s.flags & elf::PF_X.0 != 0 && s.file_size > 0);
+        merge(if self.described {
+            sections.filter_map(|s| Some(s.address..s.address.checked_add(self.size_in_file(s))?)).collect()
+        } else {
+            segments.filter_map(|s| Some(s.address..s.address.checked_add(s.file_size)?)).collect()
+        })
     }
 
     /// Size of a section in bytes as far as the file holds it; of one without data (as in a separate debug file) the

@@ -133,7 +133,7 @@ fn locate(image: &Image) -> Option<(u64, u64, Place)> {
         let end = section.offset.checked_add(section.size)?;
         return Some((section.offset, end, Place { section: SECTION.into(), offset: 0 }));
     }
-    if !image.sections.is_empty() {
+    if image.described {
         return None;
     }
     let writable = |s: &&crate::image::Segment| s.kind == elf::PT_LOAD && s.flags & elf::PF_W.0 != 0;

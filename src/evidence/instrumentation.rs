@@ -125,8 +125,9 @@ pub fn read(image: &Image, linkage: &Linkage, symbols: &Symbols) -> Instrumentat
         return Instrumentation::default();
     }
     let names = names(image, linkage, symbols);
-    // A kernel has no runtime of these among its constants, of which there are many megabytes.
-    let texts = if is_kernel(image) {
+    // A kernel has no runtime of these among its constants, of which there are many megabytes: only its names tell.
+    let kernel = is_kernel(image, linkage);
+    let texts = if kernel {
         Texts::none()
     } else {
         TEXTS.as_ref().map(|wanted| texts::search(image, wanted)).unwrap_or_default()
@@ -134,7 +135,7 @@ pub fn read(image: &Image, linkage: &Linkage, symbols: &Symbols) -> Instrumentat
     // A static program has no imports; what it contains is told by its texts even when it is stripped. Code that is made at
     // link time is instrumented then.
     let told = texts.complete
-        && (names.readable || linkage.linked && linkage.complete && !linkage.has_dynamic)
+        && (names.readable || !kernel && linkage.linked && linkage.complete && !linkage.has_dynamic)
         && !is_intermediate(image);
     let told_apart = told && (names.gcov.is_some() || texts.gcda.is_empty());
     Instrumentation {
@@ -408,7 +409,7 @@ fn coverage(image: &Image, names: &Names, texts: &Texts) -> Option<Sight> {
 fn profiling(image: &Image, linkage: &Linkage, names: &Names, texts: &Texts) -> Option<Sight> {
     const SECTIONS: [&str; 3] = ["__llvm_prf_cnts", "__llvm_prf_data", "xray_instr_map"];
     // The kernel and its modules call the tracer's hook everywhere, and patch it out.
-    let kernel = is_kernel(image);
+    let kernel = is_kernel(image, linkage);
     let run_time = |list: &[&str]| {
         let all = list.iter().all(|text| texts.has(text));
         all.then(|| {

@@ -133,7 +133,7 @@ fn is_gcda_path(path: &[u8]) -> bool {
     path.starts_with(b"/") && name.len() > 5 && !path.iter().any(|&byte| byte == b'%' || byte < b' ')
 }
 
-/// File ranges of allocated data that is not code or, without a section table, of everything loaded.
+/// File ranges of allocated data that is not code or, where sections do not tell, of everything loaded.
 fn constants(image: &Image) -> Vec<Range<u64>> {
     let file = image.input.len();
     let clip = |offset: u64, size: u64| {
@@ -146,10 +146,10 @@ fn constants(image: &Image) -> Vec<Range<u64>> {
             && section.flags & (elf::SHF_EXECINSTR.0 | elf::SHF_COMPRESSED.0) == 0
             && section.kind == elf::SHT_PROGBITS
     });
-    let ranges: Vec<Range<u64>> = if image.sections.is_empty() {
-        image.loaded_segments().filter_map(|segment| clip(segment.offset, segment.file_size)).collect()
-    } else {
+    let ranges: Vec<Range<u64>> = if image.described {
         sections.filter_map(|section| clip(section.offset, section.size)).collect()
+    } else {
+        image.loaded_segments().filter_map(|segment| clip(segment.offset, segment.file_size)).collect()
     };
     merge(ranges)
 }

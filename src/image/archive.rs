@@ -190,7 +190,10 @@ pub fn open_thin(member: &Member, archive: &Path) -> Result<Input, ReadError> {
     let refused = |why: &str| ReadError::Damaged { what: what(), why: why.to_owned() };
     let path = Path::new(std::ffi::OsStr::from_bytes(&member.name));
     if !path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
-        return Err(refused("its file lies outside the archive's folder and is not opened"));
+        return Err(refused(
+            "its file lies outside the archive's folder and is not opened, since no path from inside a file is trusted: \
+             name the objects themselves, or make the archive without T (--thin)",
+        ));
     }
     let folder = match archive.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,

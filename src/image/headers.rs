@@ -9,8 +9,17 @@ use object::pod;
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 
 mod contradictions;
+mod names;
 
-type Tables = (Header, Vec<Segment>, Vec<Section>, Vec<Problem>);
+/// What the three tables say.
+pub(super) struct Tables {
+    pub header: Header,
+    pub segments: Vec<Segment>,
+    pub sections: Vec<Section>,
+    /// See [`super::Image::described`].
+    pub described: bool,
+    pub problems: Vec<Problem>,
+}
 
 /// Reads the three tables. Only a header that makes no sense at all is an error.
 pub(super) fn read(input: &Input, limits: &Limits) -> Result<Tables, ImageError> {
@@ -46,12 +55,22 @@ fn read_class<H: FileHeader<Endian = Endianness>>(
         little_endian: endian == Endianness::Little,
         kind: raw.e_type(endian),
         machine: raw.e_machine(endian),
+        flags: raw.e_flags(endian).0,
         entry: raw.e_entry(endian).into(),
     };
     let mut problems = Vec::new();
-    let sections = sections(raw, endian, input, limits, &mut problems);
+    let mut sections = sections(raw, endian, input, limits, &mut problems);
     let first_info = sections.first().map_or(0, |s| s.info);
     let segments = segments(raw, endian, input, first_info, &mut problems);
+    if !sections.is_empty() && sections.iter().all(|s| s.kind == elf::SHT_NULL) {
+        // The kernel writes one header in a core file with very many segments, for their number.
+        if header.kind != elf::ET_CORE {
+            let message =
+                format!("the table of section headers lists no section (its length is {})", sections.len());
+            problems.push(Problem::damage("damaged-section-headers", message));
+        }
+        sections.clear();
+    }
     if header.kind == elf::ET_REL && sections.is_empty() {
         // Programs are stripped of their section headers now and then; of a relocatable file nothing is left without.
         problems
@@ -62,8 +81,8 @@ fn read_class<H: FileHeader<Endian = Endianness>>(
         (raw.e_shoff(endian).into(), sections.len() as u64 * size_of::<H::SectionHeader>() as u64),
     ];
     let tables = spans.map(|(start, size): (u64, u64)| start..start.saturating_add(size));
-    contradictions::report(&header, &segments, &sections, input, &tables, &mut problems);
-    Ok((header, segments, sections, problems))
+    let described = contradictions::report(&header, &segments, &sections, input, &tables, &mut problems);
+    Ok(Tables { header, segments, sections, described, problems })
 }
 
 fn segments<H: FileHeader<Endian = Endianness>>(
@@ -142,7 +161,13 @@ fn sections<H: FileHeader<Endian = Endianness>>(
     problems: &mut Vec<Problem>,
 ) -> Vec<Section> {
     let offset: u64 = raw.e_shoff(endian).into();
+    let mut count = u64::from(raw.e_shnum(endian));
     if offset == 0 {
+        // Who strips the headers says in both fields that there are none; whoever lost one of them says it in one.
+        if count != 0 {
+            let message = format!("{count} section headers, and nowhere in the file");
+            problems.push(Problem::damage("damaged-section-headers", message));
+        }
         return Vec::new();
     }
     let entry = size_of::<H::SectionHeader>() as u64;
@@ -164,20 +189,16 @@ fn sections<H: FileHeader<Endian = Endianness>>(
         ));
         return Vec::new();
     };
-    let mut count = u64::from(raw.e_shnum(endian));
     if count == 0 {
         count = first.sh_size(endian).into();
+        if count == 0 && raw.e_type(endian) != elf::ET_CORE {
+            let message = format!("section headers at offset {offset:#x}, and their number is 0");
+            problems.push(Problem::damage("damaged-section-headers", message));
+        }
     }
     let mut names_index = u32::from(raw.e_shstrndx(endian).0);
     if names_index == u32::from(elf::SHN_XINDEX.0) {
         names_index = first.sh_link(endian);
-        if names_index == 0 {
-            problems.push(Problem::damage(
-                "damaged-section-names",
-                "the index of the section name table is said to stand in the first section header, and does not"
-                    .to_owned(),
-            ));
-        }
     }
     if count > limits.sections {
         problems.push(Problem::damage(
@@ -189,46 +210,13 @@ fn sections<H: FileHeader<Endian = Endianness>>(
     let bytes = table(input, offset, count, entry, "section headers", problems);
     let count = bytes.len() / entry as usize;
     let Ok((list, _)) = pod::slice_from_bytes::<H::SectionHeader>(&bytes, count) else { return Vec::new() };
-    let table_of_names = list.get(names_index as usize);
-    let names = table_of_names.map(|s| (s.sh_offset(endian).into(), s.sh_size(endian).into()));
-    if names_index != 0 && table_of_names.is_some_and(|s| s.sh_type(endian) != elf::SHT_STRTAB) {
-        problems.push(Problem::damage(
-            "damaged-section-names",
-            format!(
-                "section {names_index} is said to hold the names of the sections, and is no table of strings"
-            ),
-        ));
-    }
-    let names = match names {
-        Some((offset, size)) if names_index != 0 => {
-            input.read_vec(offset, size, limits.section_bytes, "section names").unwrap_or_else(|error| {
-                problems.push(Problem::damage("damaged-section-names", error.to_string()));
-                Vec::new()
-            })
-        }
-        _ => {
-            if count > 1 && names_index != 0 {
-                problems.push(Problem::damage(
-                    "damaged-section-names",
-                    format!("the section name table has index {names_index}, of {count} sections"),
-                ));
-            }
-            Vec::new()
-        }
-    };
-    let nameless = list.iter().filter(|s| s.sh_name(endian) as usize >= names.len()).count();
-    if !names.is_empty() && nameless > 0 {
-        problems.push(Problem::damage(
-            "damaged-section-names",
-            format!("{nameless} of {count} sections are named by a text outside the table of names"),
-        ));
-    }
+    let names = names::Names::read(list, names_index, endian, input, limits, problems);
     let sections: Vec<Section> = list
         .iter()
         .enumerate()
         .map(|(index, s)| Section {
             index,
-            name: name_at(&names, s.sh_name(endian), limits.string_bytes.min(255)),
+            name: names.at(s.sh_name(endian)).to_vec(),
             kind: s.sh_type(endian),
             flags: s.sh_flags(endian).0,
             address: s.sh_addr(endian).into(),
@@ -264,10 +252,4 @@ fn report_outside(sections: &[Section], file: u64, problems: &mut Vec<Problem>) 
             ),
         ));
     }
-}
-
-fn name_at(names: &[u8], offset: u32, limit: usize) -> Vec<u8> {
-    let rest = names.get(offset as usize..).unwrap_or_default();
-    let rest = &rest[..rest.len().min(limit)];
-    rest[..memchr::memchr(0, rest).unwrap_or(rest.len())].to_vec()
 }

@@ -24,7 +24,8 @@ pub fn is_separate_debug(image: &Image) -> bool {
         }
     }
     if emptied {
-        return true;
+        // A program may be called so by its section headers, and still hold its code.
+        return image.described;
     }
     let has = |name: &str| image.section(name).is_some();
     let any_allocated_data =
@@ -114,9 +115,17 @@ pub fn machine_name(image: &Image) -> String {
 }
 
 /// Whether this is a Linux kernel or one of its modules: their symbol export table or module information is there.
-/// Such files run no C library and contain no server.
-pub fn is_kernel(image: &Image) -> bool {
-    [".modinfo", "__ksymtab", "__ksymtab_gpl"].iter().any(|name| image.section(name).is_some())
+/// Such files run no C library and contain no server. A kernel, which is linked, has code that it drops once it runs, and
+/// nothing of what programs and libraries are known by: an interpreter, thread-local data, libraries, a name of its own.
+pub fn is_kernel(image: &Image, linkage: &Linkage) -> bool {
+    let any = |names: &[&str]| names.iter().any(|name| image.section(name).is_some());
+    let program = |kind| matches!(kind, elf::PT_INTERP | elf::PT_TLS);
+    any(&[".modinfo", "__ksymtab", "__ksymtab_gpl"])
+        && (image.is_relocatable()
+            || any(&[".init.text"])
+                && !image.segments.iter().any(|segment| program(segment.kind))
+                && linkage.needed.is_empty()
+                && linkage.soname.is_none())
 }
 
 /// Whether the file is packed by UPX, by either of its two structures: the loader information (`l_info`) right behind

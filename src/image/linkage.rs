@@ -92,9 +92,10 @@ pub struct Linkage {
 }
 
 impl Linkage {
-    /// The value of the first dynamic entry of that tag.
+    /// The value of the dynamic entry of that tag: of several the last, as glibc (`elf_get_dynamic_info`) and musl
+    /// (`decode_vec`) take it.
     pub fn dynamic_value(&self, tag: u64) -> Option<u64> {
-        self.dynamic.iter().find(|entry| entry.0 == tag).map(|entry| entry.1)
+        self.dynamic.iter().rev().find(|entry| entry.0 == tag).map(|entry| entry.1)
     }
 }
 

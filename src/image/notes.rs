@@ -118,12 +118,20 @@ pub fn read(image: &Image) -> Notes {
     // `eu-strip -f` keeps in the debug file the program headers of the whole one, whose places are not its own.
     let elsewhere = is_separate_debug(image) && !out.notes.is_empty();
     let segments = if elsewhere { &[][..] } else { &image.segments[..] };
-    for (index, segment) in segments.iter().enumerate() {
-        if matches!(segment.kind, elf::PT_NOTE | elf::PT_GNU_PROPERTY) {
-            let align = if segment.align == 8 { 8 } else { 4 };
-            let place = (segment.offset, segment.file_size, align);
-            part(image, &format!("segment {index}"), place, &mut seen, &mut out);
+    let of_kind = |kind| segments.iter().enumerate().filter(move |(_, segment)| segment.kind == kind);
+    let mut misplaced = false;
+    for (index, segment) in of_kind(elf::PT_NOTE).chain(of_kind(elf::PT_GNU_PROPERTY)) {
+        let align = if segment.align == 8 { 8 } else { 4 };
+        let place = (segment.offset, segment.file_size, align);
+        let known = segment.kind == elf::PT_GNU_PROPERTY && out.find(b"GNU", NT_GNU_PROPERTY).is_some();
+        if known && !has_properties(image, place) {
+            misplaced = true;
+            let message =
+                format!("segment {index} is said to hold the program's properties, and they are elsewhere");
+            out.problems.push(Problem::notice("misplaced-properties", message));
+            continue;
         }
+        part(image, &format!("segment {index}"), place, &mut seen, &mut out);
     }
     let find = |owner: &[u8], kind| out.find(owner, kind).map(|note| note.description.clone());
     let build_id = find(b"GNU", NT_GNU_BUILD_ID).filter(|id| !id.is_empty());
@@ -133,6 +141,10 @@ pub fn read(image: &Image) -> Notes {
     out.gold = gold;
     out.package = package;
     out.properties = properties(image, &out.notes);
+    if misplaced {
+        // On x86 glibc then looks through all notes; on aarch64 kernel and glibc look there only, and switch nothing on.
+        out.properties.aarch64_features = None;
+    }
     match debug_link(image) {
         Ok(link) => out.debug_link = link,
         Err(problem) => out.problems.push(problem),
@@ -199,6 +211,14 @@ fn part(
             });
         }
     }
+}
+
+/// Whether there is a note of properties. An editor that moved the note may have left its segment behind (patchelf before
+/// 0.15 did), and whoever runs the file gets along with that.
+fn has_properties(image: &Image, (offset, size, align): (u64, u64, usize)) -> bool {
+    let bytes = image.read(offset, size.min(MAX_NOTE_BYTES), "notes").unwrap_or_default();
+    let (notes, _) = split(&bytes, Format::from(image.header), align);
+    notes.iter().any(|(_, owner, kind, _)| *owner == b"GNU" && *kind == NT_GNU_PROPERTY)
 }
 
 /// Offset, owner, type and description.

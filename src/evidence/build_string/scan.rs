@@ -126,7 +126,7 @@ impl Marks {
 }
 
 fn regions(image: &Image) -> Vec<Region> {
-    if image.sections.is_empty() {
+    if !image.described {
         return image
             .segments
             .iter()

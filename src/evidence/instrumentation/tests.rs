@@ -116,3 +116,30 @@ fn damage_leaves_it_unknown() {
     let seen = instrumentation("v_trunc");
     assert_eq!((seen.sanitizers.value, seen.coverage.value, seen.profiling.value), (None, None, None));
 }
+
+/// A file with one of its sections called like that of a kernel module.
+fn with_modinfo(name: &str) -> Image {
+    let image = open(name);
+    let mut bytes = image.read(0, image.input.len(), "file").unwrap();
+    let at = memmem::rfind(&bytes, b".comment\0").unwrap();
+    bytes[at..at + 9].copy_from_slice(b".modinfo\0");
+    let image = Image::open(crate::image::Input::memory(bytes), &image.limits).unwrap();
+    assert!(image.section(".modinfo").is_some());
+    image
+}
+
+#[test]
+fn a_program_is_no_kernel_whatever_its_sections_are_called() {
+    for (name, coverage) in
+        [("gcov-stripped", true), ("gcov-static", true), ("h_pg", false), ("gcc12-O0", false)]
+    {
+        let image = with_modinfo(name);
+        let linkage = linkage::read(&image);
+        assert!(!is_kernel(&image, &linkage), "{name}");
+        let seen = read(&image, &linkage, &Symbols::new());
+        assert_eq!(seen.coverage.value, Some(coverage), "{name}");
+        assert_eq!(seen.profiling.value, Some(name == "h_pg"), "{name}");
+    }
+    let module = with_modinfo("tx1.o");
+    assert!(is_kernel(&module, &linkage::read(&module)));
+}

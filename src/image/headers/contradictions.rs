@@ -15,8 +15,11 @@ const GAP_BYTES: u64 = 4096;
 const FILL_END: usize = 16;
 /// Gaps that are looked at in one file; sound ones have a few.
 const MOST_GAPS: usize = 64;
+/// Longest name of an interpreter (Linux `PATH_MAX`).
+const NAME_BYTES: u64 = 4096;
 
-/// Reports at most one contradiction of each kind. `tables` is where the tables of headers lie in the file.
+/// Reports at most one contradiction of each kind, and gives whether sections tell where the parts of the program are
+/// ([`crate::image::Image::described`]). `tables` is where the tables of headers lie in the file.
 pub(super) fn report(
     header: &Header,
     segments: &[Segment],
@@ -24,14 +27,21 @@ pub(super) fn report(
     input: &Input,
     tables: &[Range<u64>],
     problems: &mut Vec<Problem>,
-) {
-    let placed = |s: &Section| s.is_allocated() && s.kind == elf::SHT_PROGBITS;
-    // Separate debug files keep addresses and sizes without the bytes.
-    if header.kind == elf::ET_CORE || !sections.is_empty() && !sections.iter().any(placed) {
-        return;
+) -> bool {
+    let described = header.kind == elf::ET_REL && !sections.is_empty()
+        || sections.iter().any(|s| s.is_allocated() && s.kind != elf::SHT_NOTE && s.size > 0);
+    if header.kind == elf::ET_CORE {
+        return described;
     }
     let loads = Loads::new(segments);
     let mut gaps = Gaps { input, tables, looked: 0 };
+    // Separate debug files keep addresses and sizes without the bytes.
+    if !sections.is_empty() && !sections.iter().any(|s| s.is_allocated() && s.kind == elf::SHT_PROGBITS) {
+        let hidden = hidden(segments, sections, described, &mut gaps);
+        let lies = hidden.is_some();
+        problems.extend(hidden.map(|why| Problem::damage("damaged-section-headers", why)));
+        return described && !lies;
+    }
     let mut of_sections =
         vec![reserved(sections), special(sections), orphaned(sections), overlap(sections, input.len())];
     if header.kind == elf::ET_REL {
@@ -47,6 +57,43 @@ pub(super) fn report(
     problems.extend(incongruent(segments).map(|why| Problem::damage("damaged-program-headers", why)));
     let of_sections = of_sections.into_iter().flatten();
     problems.extend(of_sections.map(|why| Problem::damage("damaged-section-headers", why)));
+    described
+}
+
+/// A file whose sections hold no part of the program, but whose segments do. In a separate debug file these are empty
+/// (`objcopy --only-keep-debug`), or are those of the program, whose places are other things here (`eu-strip -f`): there is no
+/// interpreter's name, and the bytes are all of sections.
+fn hidden(
+    segments: &[Segment],
+    sections: &[Section],
+    described: bool,
+    gaps: &mut Gaps<'_>,
+) -> Option<String> {
+    let file = gaps.input.len();
+    let places = in_file_order(sections, file);
+    let code = |s: &&Segment| {
+        s.kind == elf::PT_LOAD && s.flags & elf::PF_X.0 != 0 && s.file_size > 0 && s.offset < file
+    };
+    let unclaimed = |segment: &Segment, gaps: &mut Gaps<'_>| {
+        let mut at = segment.offset;
+        let end = segment.offset.saturating_add(segment.file_size).min(file);
+        let bounds = places.iter().map(|(range, s)| (range.clone(), s.align)).chain([(end..end, 0)]);
+        for (range, align) in bounds {
+            if range.start.min(end) > at && gaps.hold(at..range.start.min(end), align) {
+                return true;
+            }
+            at = at.max(range.end);
+        }
+        false
+    };
+    let interpreter = || {
+        let program = segments.iter().find(|s| s.kind == elf::PT_INTERP && s.file_size <= NAME_BYTES)?;
+        let name = gaps.input.read_vec(program.offset, program.file_size, NAME_BYTES, "name").ok()?;
+        Some(name.first() == Some(&b'/') && memchr::memchr(0, &name) == name.len().checked_sub(1))
+    };
+    let runs = interpreter() == Some(true);
+    let hidden = segments.iter().filter(code).any(|s| !described || runs || unclaimed(s, gaps));
+    hidden.then(|| "no section holds the code of the program, and its segments do".to_owned())
 }
 
 fn name(section: &Section) -> String {
@@ -154,15 +201,29 @@ fn misplaced(sections: &[Section], loads: &Loads<'_>) -> Option<String> {
     sections.iter().filter(checked).find_map(|s| Some(format!("{} {}", name(s), wrong(s)?)))
 }
 
-/// A program begins in its code. A kernel's entry is a physical address, which is in no segment's memory.
+/// A program begins in its code, or in a descriptor that has the address. A kernel's entry is a physical address, which is in
+/// no segment's memory.
 fn entry_outside(header: &Header, sections: &[Section], loads: &Loads<'_>) -> Option<String> {
     let entry = header.entry;
     if entry == 0 || loads.at(entry).is_none() {
         return None;
     }
-    let holds = |s: &&Section| s.is_text() && entry >= s.address && entry - s.address < s.size;
+    let descriptors = has_descriptors(header);
+    let kind = |s: &Section| s.is_text() || descriptors && s.is_allocated() && s.has_data();
+    let holds = |s: &&Section| kind(s) && entry >= s.address && entry - s.address < s.size;
     let outside = !sections.iter().any(|s| holds(&s));
     outside.then(|| format!("the program begins at {entry:#x}, where no section of code is"))
+}
+
+/// Whether the address of a function may be that of a descriptor among the data: in the first ABI of 64-bit PowerPC, of which
+/// the flags tell the version, if any, and on 64-bit PA-RISC and IA-64.
+fn has_descriptors(header: &Header) -> bool {
+    const VERSION: u32 = 3;
+    match header.machine {
+        elf::EM_PPC64 => header.flags & VERSION != 2,
+        elf::EM_PARISC | elf::EM_IA_64 => header.is_64,
+        _ => false,
+    }
 }
 
 /// Bytes of a loaded segment that no section counts: of any in an executable segment, and behind the frame descriptions, by

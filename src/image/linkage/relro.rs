@@ -14,7 +14,7 @@ use std::ops::Range;
 /// The smallest page of any machine: what does not fill one is protected nowhere.
 const PAGE: u64 = 4096;
 
-/// `None` where the dynamic table is lost.
+/// `None` where the dynamic table is lost, or nothing tells where a static program has its functions' addresses.
 pub(super) fn read(image: &Image, linkage: &Linkage) -> Option<Relro> {
     // Of several the last counts.
     let header = image.segments.iter().rev().find(|segment| segment.kind == elf::PT_GNU_RELRO);
@@ -29,12 +29,16 @@ pub(super) fn read(image: &Image, linkage: &Linkage) -> Option<Relro> {
         return linkage.bind_now.map(|now| if full(now) { Relro::Full } else { Relro::Partial });
     }
     // A static program, position independent or not, binds nothing lazily, but its table of indirect functions may still lie
-    // outside.
+    // outside. Without sections a position-independent one has its place in the dynamic table.
     let covered = match image.section(".got.plt") {
-        Some(table) => table.address >= pages.start && table.address.saturating_add(table.size) <= pages.end,
-        None => !image.sections.is_empty(),
+        Some(table) => {
+            Some(table.address >= pages.start && table.address.saturating_add(table.size) <= pages.end)
+        }
+        None if image.described => Some(true),
+        None => linkage.dynamic_value(dynamic::DT_PLTGOT).map(|table| pages.contains(&table)),
     };
-    Some(if covered && slots_lie_in(image, linkage, &pages) { Relro::Full } else { Relro::Partial })
+    let covered = if slots_lie_in(image, linkage, &pages) { covered? } else { false };
+    Some(if covered { Relro::Full } else { Relro::Partial })
 }
 
 /// The whole pages that end in a range: its start is rounded down, and so is its end.

@@ -203,3 +203,57 @@ fn less_than_a_page_is_not_protected() {
     let linkage = with_headers("h_relro", &[(0x6474_e552, 40, &(size - 8).to_le_bytes())]);
     assert_eq!((linkage.relro, linkage.bind_now), (Some(Relro::None), Some(true)));
 }
+
+#[test]
+fn of_several_dynamic_entries_of_a_kind_the_last_counts() {
+    let path = crate::evidence::testing::path("h_relro");
+    let mut bytes = std::fs::read(path).unwrap();
+    let image = open("h_relro");
+    let dynamic = image.segments.iter().find(|s| s.kind == elf::PT_DYNAMIC).unwrap();
+    let range = dynamic.offset as usize..(dynamic.offset + dynamic.file_size) as usize;
+    let entry = |bytes: &[u8], tag: u64| {
+        range.clone().step_by(16).find(|&at| bytes[at..at + 8] == tag.to_le_bytes()).unwrap()
+    };
+    // DT_DEBUG, which stands before them, becomes another of each kind that asks for nothing.
+    let debug = entry(&bytes, 21);
+    for tag in [dynamic::DT_FLAGS, dynamic::DT_FLAGS_1] {
+        assert!(debug < entry(&bytes, tag));
+        bytes[debug..debug + 8].copy_from_slice(&tag.to_le_bytes());
+        bytes[debug + 8..debug + 16].fill(0);
+        let image = Image::open(super::super::Input::memory(bytes.clone()), &image.limits).unwrap();
+        let linkage = read(&image);
+        assert_eq!((linkage.relro, linkage.pie), (Some(Relro::Full), true), "{tag}");
+        assert_ne!(linkage.dynamic_value(tag), Some(0));
+    }
+}
+
+#[test]
+fn a_static_program_without_section_headers_is_protected_as_far_as_can_be_told() {
+    let range = {
+        let image = open("static-pie");
+        let header = image.segments.iter().find(|s| s.kind == elf::PT_GNU_RELRO).unwrap();
+        header.address..header.address + header.memory_size
+    };
+    for (name, table, relro) in [
+        ("static-pie", Some(range.start + 8), Some(Relro::Full)),
+        ("static-pie", Some(range.end), Some(Relro::Partial)),
+        ("static-pie", None, None),
+        ("musl-static", None, None),
+    ] {
+        let image = open(name);
+        let mut bytes = image.read(0, image.input.len(), "file").unwrap();
+        // e_shoff, e_shnum and e_shstrndx.
+        bytes[40..48].fill(0);
+        bytes[60..64].fill(0);
+        if let Some(table) = table {
+            // DT_DEBUG becomes DT_PLTGOT.
+            let dynamic = image.segments.iter().find(|s| s.kind == elf::PT_DYNAMIC).unwrap();
+            let mut entries = (dynamic.offset as usize..).step_by(16);
+            let entry = entries.find(|&at| bytes[at..at + 8] == 21u64.to_le_bytes()).unwrap();
+            bytes[entry] = 3;
+            bytes[entry + 8..entry + 16].copy_from_slice(&table.to_le_bytes());
+        }
+        let image = Image::open(super::super::Input::memory(bytes), &image.limits).unwrap();
+        assert_eq!(read(&image).relro, relro, "{name} {table:x?}");
+    }
+}

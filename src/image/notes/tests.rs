@@ -109,3 +109,25 @@ fn notes_of_hostile_sizes_end_the_walk() {
     assert_eq!((notes.len(), sound), (1, false));
     assert_eq!(notes[0].3, [0xde, 0xad, 0xbe, 0xef]);
 }
+
+/// As patchelf before 0.15 leaves it: the note has moved, and what is said to be its segment has not.
+#[test]
+fn a_segment_that_its_note_has_left_is_no_damage() {
+    for (name, x86, aarch64) in [("cet", Some(3), None), ("a64-bti.so", None, None)] {
+        let mut bytes = std::fs::read(crate::evidence::testing::path(name)).unwrap();
+        let image = open(name);
+        let segment = image.segments.iter().position(|s| s.kind == elf::PT_GNU_PROPERTY).unwrap();
+        let table = usize::try_from(u64::from_le_bytes(bytes[32..40].try_into().unwrap())).unwrap();
+        let filled = bytes.len() as u64;
+        bytes.extend_from_slice(&[b'X'; 0x40]);
+        let at = table + segment * 56 + 8;
+        bytes[at..at + 8].copy_from_slice(&filled.to_le_bytes());
+        let input = crate::image::Input::memory(bytes);
+        let notes = read(&Image::open(input, &crate::limits::Limits::default()).unwrap());
+        let problems: Vec<_> = notes.problems.iter().map(|p| (p.code.as_str(), p.loses_facts)).collect();
+        assert_eq!(problems, [("misplaced-properties", false)], "{name}");
+        let seen = (notes.properties.x86_features, notes.properties.aarch64_features);
+        assert_eq!(seen, (x86, aarch64), "{name}");
+        assert!(notes.find(b"GNU", NT_GNU_PROPERTY).is_some());
+    }
+}
