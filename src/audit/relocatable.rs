@@ -5,7 +5,7 @@ use crate::compiler::Level;
 use crate::compiler::options::LevelWord;
 use crate::evidence::{Source, Strength, gcc_command_line, lto_options};
 use crate::facts::{Problem, Unit};
-use crate::image::Image;
+use crate::image::{Image, Section};
 use crate::image::symbols::Symbols;
 use crate::reconcile::units::Units;
 use object::elf;
@@ -40,7 +40,7 @@ fn is_joined(image: &Image, unit: &str, described: u64) -> bool {
     if !table.iter().any(|symbol| symbol.kind == elf::STT_FILE && is_other(symbol.name)) {
         return false;
     }
-    let is_text = |index: u16| image.sections.get(usize::from(index)).is_some_and(|s| s.is_text());
+    let is_text = |index: u16| image.sections.get(usize::from(index)).is_some_and(Section::is_text);
     let mut functions: Vec<(u16, u64, u64)> = table
         .iter()
         .filter(|symbol| symbol.kind == elf::STT_FUNC && !symbol.undefined && is_text(symbol.section))
